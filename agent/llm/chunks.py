@@ -8,7 +8,7 @@ from agent.core.errors import ModelOutputError
 from agent.core.models import JsonObject, Usage
 from agent.core.surrogates import has_surrogates
 from agent.llm.faults import build_body_error, build_foreign_error
-from agent.llm.port import ModelChunk, read_finish_reason
+from agent.llm.port import ModelChunk, read_choice_end
 from agent.llm.repeats import cut_repeated, iter_new_calls
 from agent.llm.replies import (
     find_body_error,
@@ -239,7 +239,7 @@ class ChunkReader:
         listed = event.get("choices")
         choices = list_objects([listed] if isinstance(listed, dict) else listed)
         if not choices:
-            if self._foreign is None and event and not {"choices", "usage"} & event.keys():
+            if self._foreign is None and event and event.get("choices") is None and event.get("usage") is None:
                 self._foreign = event
             return {}
         if self._has_index:
@@ -356,7 +356,7 @@ def read_chunk(event: Mapping[str, Any], choice: Mapping[str, Any], delta: JsonO
     """Reads one chunk of a streamed completion: one of its choices, and that choice's delta."""
     reported = event.get("usage") or choice.get("usage") or get_object(event.get("x_groq")).get("usage")
     usage = read_usage(reported, event.get("timings")) if reported else None
-    finish_reason = read_finish_reason(choice.get("finish_reason"))
+    finish_reason = read_choice_end(choice)
     if not delta:  # the end of the text, or the usage behind it
         return ModelChunk(finish_reason=finish_reason, usage=usage)
     content = read_message(delta)

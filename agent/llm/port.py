@@ -82,6 +82,7 @@ _REASONS: Mapping[str, FinishReason] = MappingProxyType({
 })  # fmt: skip
 """OpenAI's reasons, and the names that providers behind its wire give to them (Anthropic, Bedrock, Cohere, Gemini, GLM,
 Mistral, TGI)."""
+_FAULT = re.compile(r"error$|^malformed", re.IGNORECASE)
 _UNFINISHED = frozenset({"", "null", "none"})
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NAME_CHARS = 60
@@ -115,6 +116,14 @@ def read_finish_reason(value: object) -> str | None:
     if reason in _UNFINISHED or not isinstance(value, str):
         return None
     return _REASONS.get(reason) or _read_composed(value) or reason[:_NAME_CHARS]
+
+
+def read_choice_end(choice: Mapping[str, object]) -> str | None:
+    """The finish reason of a choice. Where a provider failed, a router may call the end `stop` and name the fault in
+    the provider's own reason alone (OpenRouter)."""
+    reason, native = choice.get("finish_reason"), choice.get("native_finish_reason")
+    is_fault = bool(reason) and isinstance(native, str) and _FAULT.search(native) is not None
+    return read_finish_reason(native if is_fault else reason)
 
 
 def _read_composed(value: str) -> FinishReason | None:

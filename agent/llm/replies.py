@@ -17,7 +17,7 @@ from agent.core.content_blocks import describe_block
 from agent.core.models import PROVIDER_FIELDS, JsonObject, Usage
 from agent.llm.call_objects import match_tool_name
 from agent.llm.faults import build_body_error, build_foreign_error, build_form_error
-from agent.llm.port import ONE_CALL, ModelReply, ModelToolCall, read_finish_reason
+from agent.llm.port import ONE_CALL, ModelReply, ModelToolCall, read_choice_end
 
 _FAILED = frozenset({"error", "fail", "failed", "failure"})
 _SUCCESS = re.compile(r"0|2\d\d")
@@ -44,7 +44,7 @@ def read_completion(data: object, where: str) -> ModelReply:
     if not isinstance(data, dict) or not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise build_foreign_error(where, data)
     message = get_object(choices[0].get("message"))
-    finish_reason = read_finish_reason(choices[0].get("finish_reason"))
+    finish_reason = read_choice_end(choices[0])
     calls = list_calls(message)
     if not calls and finish_reason == "tool_calls":  # in a choice of their own, as Copilot sends Claude's
         calls = [call for choice in list_objects(choices) for call in list_calls(get_object(choice.get("message")))]

@@ -262,14 +262,14 @@ def _is_object(data: bytes) -> bool:
 
 
 def _parse(data: bytes) -> object:
-    """Parses JSON. Accepts what pydantic's parser refuses: lone surrogates, and bytes that are not UTF-8, which become
-    surrogates. Raises `ValueError`.
+    """Parses JSON. Accepts what pydantic's parser refuses: lone surrogates, bytes that are not UTF-8, which become
+    surrogates, and tabs within texts. Raises `ValueError`.
     """
     try:
         value: object = from_json(data)
     except ValueError:
         try:
-            value = json.loads(data.decode("utf-8", "surrogateescape"))
+            value = json.loads(data.decode("utf-8", "surrogateescape"), strict=False)
         except RecursionError as error:
             raise ValueError("nested too deeply") from error
     return value

@@ -12,7 +12,7 @@ _PATTERN: Final = re.compile(
     rf"\b(?P<word>{'|'.join(sorted(SCALES, key=len, reverse=True))})\b"
     rf"|(?<!\w){_CURRENCY}[ \u00a0]?(?P<behind>mn|bn|[kmb])\b"
     rf"|(?<!\w)(?P<before>mdr|mn|md|[ktm]){_CURRENCY}(?!\w)"
-    r"|(?P<cents>(?<![^\W_])(?:cents?|öre|pence|unit_amount)(?![^\W_]))",
+    r"|(?P<cents>(?<![^\W_])(?:cents?|cts?|centimes?|öre|pence|unit_amount)(?![^\W_]))",
     re.IGNORECASE,
 )
 CENT: Final = Decimal("0.01")

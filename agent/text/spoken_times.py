@@ -1,7 +1,7 @@
 """Times of day in words: "half past two", "Viertel vor fünf", "halv tre", "à quatre heures et demie", "drei Uhr".
 
-Only full hours with their word, and halves and quarters, which nothing else in a sentence means: "ten past three" is
-left to its numbers.
+Only what little else in a sentence means: full hours with their word, halves and quarters, and five to twenty-five
+minutes past an hour, or behind a preposition of time to one ("at ten to three", but not "from ten to three").
 """
 
 import re
@@ -14,6 +14,14 @@ _HOURS |= {str(hour): hour for hour in range(1, 13)} | {"midi": 12, "minuit": 12
 _HOUR = "|".join(sorted(map(re.escape, _HOURS), key=len, reverse=True))
 _HOUR_WORD = "|".join(sorted((word for word in _HOURS if word.isalpha()), key=len, reverse=True))
 _SPACE = r"[ \t\u00a0\u202f]+"
+_MINUTES = {
+    word: minutes
+    for minutes, words in {
+        5: "five fem fünf", 10: "ten tio zehn", 20: "twenty tjugo zwanzig", 25: "twenty-five tjugofem fünfundzwanzig"
+    }.items()
+    for word in words.split()
+}  # fmt: skip
+_MINUTE = "|".join(sorted(_MINUTES, key=len, reverse=True))
 _PATTERN = re.compile(
     rf"""
     \bhalf{_SPACE}past{_SPACE}(?P<half_past>{_HOUR})\b
@@ -22,7 +30,11 @@ _PATTERN = re.compile(
     | \b(?:viertel{_SPACE}(?P<german>nach|vor)|kvart{_SPACE}(?P<swedish>över|i)){_SPACE}(?P<quarter_hour>{_HOUR})\b
     | \b(?:à|vers|dès|avant|après|jusqu['\u2019]à){_SPACE}(?P<french_hour>{_HOUR})(?:{_SPACE}heures?)?{_SPACE}
       (?P<french>et{_SPACE}demie?|et{_SPACE}quart|moins{_SPACE}le{_SPACE}quart)\b
-    | \b(?:klockan|klokken){_SPACE}(?P<nordic_full>{_HOUR_WORD})\b
+    | \b(?P<past>{_MINUTE}){_SPACE}(?:past|nach|över){_SPACE}(?P<past_hour>{_HOUR_WORD})\b
+    | (?:(?<=\bat[ ])|(?<=\bby[ ])|(?<=\buntil[ ])|(?<=\bbefore[ ])|(?<=\bafter[ ])
+         |(?<=\bum[ ])|(?<=\bkl[ ])|(?<=\bklockan[ ]))
+      (?P<to>{_MINUTE}){_SPACE}(?:to|vor|i){_SPACE}(?P<to_hour>{_HOUR_WORD})\b
+    | \b(?:klockan|klokken){_SPACE}(?P<nordic_full>{_HOUR_WORD})\b(?!{_SPACE}(?:i|över){_SPACE}(?:{_HOUR_WORD})\b)
     | \b(?P<full>{_HOUR_WORD}){_SPACE}(?:uhr|o['\u2019]clock)\b
     | \bà{_SPACE}(?P<french_full>{_HOUR_WORD}){_SPACE}heures?\b(?!{_SPACE}(?:et|moins)\b)
     """,
@@ -30,10 +42,12 @@ _PATTERN = re.compile(
 )
 CLOCK_WORDS = frozenset({"half", "quarter", "halb", "halv", "viertel", "kvart", "demie", "demi", "quart"})
 """Words of which each time with a half or a quarter has one."""
-HOUR_WORDS = CLOCK_WORDS | {"klockan", "klokken", "uhr", "clock", "heure", "heures"}
+HOUR_WORDS = CLOCK_WORDS | _MINUTES.keys() | {"klockan", "klokken", "uhr", "clock", "heure", "heures"}
 """Words of which each spoken time has one."""
 
 _FULL = ("nordic_full", "full", "french_full")
+_PARTED = ("past_hour", "to_hour", "half_past", "english_hour", "half_to", "quarter_hour", "french_hour")
+"""The hours of times with minutes."""
 
 
 def find_spoken_times(text: str) -> list[TimeMention]:
@@ -47,14 +61,14 @@ def list_halves(time: TimeValue) -> tuple[TimeValue, TimeValue]:
 
 
 def _read(match: re.Match[str]) -> TimeValue:
-    hour_word = next(
-        match[name]
-        for name in (*_FULL, "half_past", "english_hour", "half_to", "quarter_hour", "french_hour")
-        if match[name] is not None
-    )
+    hour_word = next(match[name] for name in (*_FULL, *_PARTED) if match[name] is not None)
     hour = _HOURS[hour_word.lower()]
     if any(match[name] for name in _FULL):
         minutes = 0
+    elif match["past"]:
+        minutes = _MINUTES[match["past"].lower()]
+    elif match["to"]:
+        minutes = -_MINUTES[match["to"].lower()]
     elif match["half_past"]:
         minutes = 30
     elif match["half_to"]:

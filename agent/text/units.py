@@ -27,7 +27,7 @@ month   months      1         month months månad månader månaders monat monat
 year    months      12        year years yr yrs år års jahr jahre jahren ans année années año años anni ano anos
 night   nights      1         night nights natt nätter nacht nächte nuit nuits noches notti
 EUR     EUR         1         eur euro euros €
-cent    EUR         0.01      cent cents centime centimes
+cent    EUR         0.01      cent cents ct cts centime centimes
 USD     USD         1         usd dollar dollars $ us$
 GBP     GBP         1         gbp £
 CHF     CHF         1         chf francs fr
@@ -69,6 +69,8 @@ mg      mass        0.000001  mg milligram milligrams milligramm
 g       mass        0.001     g gram grams gramm gramme grammes
 kg      mass        1         kg kilo kilos kilogram kilograms kilogramm kilogramme kilogrammes
 t       mass        1000      t tonne tonnes ton tons
+kt      mass        1000000   kt kiloton kilotons kilotonne kilotonnes
+Mt      mass        1000000000  mt megaton megatons megatonne megatonnes
 lb      mass        0.45359237  lb lbs
 oz      mass        0.028349523125  oz ounce ounces
 ml      volume      0.001     ml millilitre millilitres milliliter
@@ -81,6 +83,8 @@ gallon  volume      3.785411784  gallon gallons gal
 W       power       1         w watt watts
 kW      power       1000      kw kilowatt kilowatts
 MW      power       1000000   mw megawatt megawatts
+GW      power       1000000000  gw gigawatt gigawatts
+TW      power       1000000000000  tw terawatt terawatts
 hp      power       745.69987158  hp bhp horsepower
 PS      power       735.49875  ps hk hästkrafter cv
 Pa      pressure    0.00001   pa pascal
@@ -93,6 +97,7 @@ Wh      energy      0.001     wh
 kWh     energy      1         kwh
 MWh     energy      1000      mwh
 GWh     energy      1000000   gwh
+TWh     energy      1000000000  twh
 V       voltage     1         v volt volts
 A       current     1         ampere amperes amp amps
 Hz      frequency   1         hz hertz
@@ -135,8 +140,12 @@ CURRENCIES = frozenset(
 """The dimensions of money."""
 UNITS_OF_LABELS = {"s": UNITS["seconds"], **UNITS}
 """The spellings in labels such as `duration_s`."""
-OTHER_FACTORS = {f"{letter}B": UNITS[f"{letter}ib".lower()].factor for letter in "kMGT"} | {"hp": UNITS["ps"].factor}
-"""The factors of kB, MB, GB and TB where they count in powers of 1,024, and of a metric horsepower."""
+OTHER_FACTORS = {f"{letter}B": UNITS[f"{letter}ib".lower()].factor for letter in "kMGT"} | {
+    "hp": UNITS["ps"].factor,
+    "Mt": UNITS["t"].factor,
+}
+"""The factors of kB, MB, GB and TB where they count in powers of 1,024, of a metric horsepower, and of a metric ton,
+which trade writes as MT."""
 CODE_LETTERS = 3
 """Letters of a currency's code."""
 _CROWNS = frozenset(("SEK", "NOK", "DKK"))

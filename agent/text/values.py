@@ -378,6 +378,8 @@ def _group_by_dimension(numbers: Iterable[tuple[Decimal, Unit | None]]) -> dict[
     for value, unit in numbers:
         if unit is not None:
             groups.setdefault(unit.dimension, []).append(value * unit.factor)
+            if unit.name in OTHER_FACTORS:
+                groups[unit.dimension].append(value * OTHER_FACTORS[unit.name])
     return {dimension: sorted(values) for dimension, values in groups.items()}
 
 

@@ -4,7 +4,6 @@ Paths come from models and users. Each component is opened from its parent's des
 that no name, link or race leads out of a root. Errors never contain the path of a root.
 """
 
-import codecs
 import fnmatch
 import os
 import stat
@@ -27,7 +26,7 @@ _SIMILAR = 0.6
 """The lowest likeness of a similar name, from 0 to 1."""
 _RELATIVE = "give a path relative to a readable folder"
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_ADVICE = "documents such as PDF or Word can be read once they are in a collection, sheets by query_table"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,13 +214,18 @@ def _read_bytes(descriptor: int, shown: str) -> bytes:
 
 
 def _decode_text(data: bytes, shown: str) -> str:
-    """Text: by byte order mark, as UTF-8, else Latin-1. Raises `ToolInputError` for binary data."""
-    for bom, encoding in _BOMS:
-        if data.startswith(bom):
-            return data.decode(encoding, errors="replace")
-    if b"\x00" in data[:8192]:
-        raise ToolInputError(f"{shown} is not a text file")
+    """The text, in the encoding that ingestion and `query_table` read it in. Raises `ToolInputError` for binary
+    data."""
+    if data.startswith(b"%PDF-"):  # its first bytes may be text
+        raise ToolInputError(f"{shown} is not a text file; {_ADVICE}")
     try:
-        return data.decode("utf-8")
+        if b"\x00" not in data[:8192]:
+            return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        return data.decode("latin-1")
+        pass
+    # Imported here: most files are UTF-8, and the guess of another encoding needs much.
+    from agent.text.encodings import decode, find_encoding  # noqa: PLC0415
+
+    if find_encoding(data) is None:
+        raise ToolInputError(f"{shown} is not a text file; {_ADVICE}")
+    return decode(data).text

@@ -199,7 +199,10 @@ def extract(page: Page) -> _Readable:
     """
     if page.content_type not in HTML_TYPES:
         if not is_text_type(page.content_type):
-            raise ToolInputError(f"{page.url} is {page.content_type}; only text, HTML and JSON can be read")
+            raise ToolInputError(
+                f"{page.url} is {page.content_type}; only text, HTML and JSON can be read here. "
+                "Documents can be read once they are in a collection"
+            )
         text = _decode(page)
         title = text[2:].split("\n", 1)[0].strip() if text.startswith("# ") else ""
         return _Readable(title, text)
@@ -233,12 +236,11 @@ def _list_links(html: str, url: str) -> tuple[str, ...]:
 
 
 def _decode(page: Page) -> str:
-    """The body as text: pages as ingestion does, other text by the charset of the server, else as UTF-8."""
-    if page.content_type in HTML_TYPES:
-        from agent.text.html.encoding import decode_page  # noqa: PLC0415 - charset-normalizer, as above
+    """The body as text, as ingestion reads it: by the charset of the server where it fits, else as UTF-8 or a guess."""
+    from agent.text.encodings import decode  # noqa: PLC0415 - charset-normalizer, as above
+    from agent.text.html.encoding import decode_declared, decode_page  # noqa: PLC0415
 
+    if page.content_type in HTML_TYPES:
         return decode_page(page.body, page.charset).text
-    try:
-        return page.body.decode(page.charset or "utf-8")
-    except (LookupError, UnicodeError):
-        return page.body.decode("utf-8", errors="replace")
+    declared = decode_declared(page.body, page.charset) if page.charset else None
+    return (declared or decode(page.body)).text

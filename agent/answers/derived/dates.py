@@ -147,6 +147,8 @@ class DerivedDates:
                     last = (date(year + month // 12, month % 12 + 1, 1) - timedelta(1)).day if year < 9999 else 28
                     moved = first.replace(day=min(day.day, last))
                     yield moved
+                    if (day + timedelta(1)).day == 1:  # a term that ends with its month ends with any
+                        yield first.replace(day=last)
                     yield from _shift(moved, -1)  # a term of a year ends the day before
 
     @cached_property

@@ -1,6 +1,8 @@
-"""Totals and counts that a reader takes from a text: of the columns of its tables, of its lists and of its lines."""
+"""Totals and counts that a reader takes from a text: of the columns of its tables, of its lists, of its lines, and of
+what a line counts up ("1,847 passed, 3 failed, 22 skipped")."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -9,15 +11,22 @@ from agent.text.pieces import split_pieces
 
 _SEPARATORS = ("\t", "|", ";", ",")
 _MIN_ADDENDS = 3
+_COUNTED = r"(?<![\w.,-])\d{1,3}(?:(?:[,.]\d{3})+|\d{0,6})[ \u00a0][^\W\d_]+"
+_COUNTS = re.compile(rf"{_COUNTED}(?:,[ ]{_COUNTED}){{{_MIN_ADDENDS - 1},20}}")
+"""At least three counts with a word each."""
+_COUNT = re.compile(r"\d+(?:[,.]\d{3})*")
 
 
 def list_totals(text: str) -> list[float]:
-    """The sums and averages of columns and JSON lists with at least three numbers, and counts of equal cells."""
+    """The sums and averages of columns and JSON lists with at least three numbers, the sums of counts in a line, and
+    counts of equal cells."""
     totals: list[float] = []
     for column in _iter_columns(text):
         numbers = [number for cell in column if (number := read_number(cell)) is not None]
         totals += _sum_up(numbers)
         totals += [float(count) for count in Counter(map(str, column)).values() if count > 1]
+    for counts in _COUNTS.findall(text):
+        totals.append(float(sum(int(re.sub("[,.]", "", count)) for count in _COUNT.findall(counts))))
     return sorted(set(totals))
 
 

@@ -201,6 +201,8 @@ def _call(
             inner = tinycss2.parse_component_value_list(values[name], skip_comments=True)
             plain = [one for one in inner if one.type == "string"]  # a variable may name itself
             yield from _iter_texts(plain, values, element, counters)
+        case "var":
+            yield from _iter_texts(arguments[1:], values, element, counters)
 
 
 def _insert(element: Element, side: Side, text: str, values: Mapping[str, str]) -> None:

@@ -72,6 +72,8 @@ _LONGHANDS = {"text-decoration": "text-decoration-line", "list-style": "list-sty
 _VARIABLE = "--"
 _SIDES: Mapping[Any, Literal["", "before", "after"]] = {None: "", "before": "before", "after": "after"}
 _HIDING = frozenset({"none", "hidden", "collapse"})
+_NO_LAYER = 1_000_000
+"""The strength of what is in no layer."""
 _MAX_DEPTH = 8
 """Rules and conditions within each other."""
 _MAX_SELECTOR = 400
@@ -103,8 +105,9 @@ class _Declaration:
     """A value, in the order of the cascade."""
 
     is_important: bool
-    is_stronger: bool
-    """Whether it is in no layer, which overrules those in one, or important in one (CSS Cascade 5, 6.1)."""
+    strength: int
+    """By its layer: a later one overrules an earlier one, and no layer all of them; the other way round where it is
+    important (CSS Cascade 5, 6.1)."""
     specificity: tuple[int, int, int]
     order: int
     name: str
@@ -129,16 +132,28 @@ def list_sheet_values(root: Any) -> SheetValues:
         all_declarations = _iter_declarations(sheets[:MAX_SHEET_CHARS], properties, named.keys())
         declarations.extend(islice(all_declarations, MAX_RULES))
     values = SheetValues()
+    variables: dict[Any, dict[str, str]] = {}
     for one in sorted(declarations):
         for element in _find_elements(root, named, one.path):
             if one.side:
                 values.generated.setdefault((element, one.side), {})[one.name] = one.value
             else:
-                values.own.setdefault(element, {})[one.name] = one.value
+                target = variables if one.name.startswith(_VARIABLE) else values.own
+                target.setdefault(element, {})[one.name] = one.value
     for key, boxed in list(values.generated.items()):
+        _inherit_variables(boxed, key[0], variables)
         if boxed.get("content", "") in _EMPTY and _COUNTERS.isdisjoint(boxed):
             del values.generated[key]
     return values
+
+
+def _inherit_variables(boxed: dict[str, str], element: Any, variables: Mapping[Any, Mapping[str, str]]) -> None:
+    """Adds the variables that a box's content names, as its element or the nearest one around it sets them."""
+    for name in _USED_VARIABLE.findall(boxed.get("content", "")) if variables else ():
+        around = (variables.get(one, {}) for one in (element, *element.iterancestors()))
+        value = next((one[name] for one in around if name in one), None)
+        if value is not None:
+            boxed.setdefault(name, value)
 
 
 def read_own_style(style: str) -> dict[str, str]:
@@ -180,7 +195,8 @@ def _iter_declarations(sheets: str, properties: AbstractSet[str], names: Abstrac
     used = {name for content in _CONTENT.findall(sheets) for name in _USED_VARIABLE.findall(content)}
     rules = tinycss2.parse_stylesheet(sheets, skip_comments=True, skip_whitespace=True)
     left = _MAX_SELECTORS
-    for selectors, items, is_conditional, is_layered in _iter_rules(rules):
+    layers: dict[str, int] = {}
+    for selectors, items, is_conditional, layer in _iter_rules(rules, layers):
         left -= len(selectors)
         if left < 0:
             return
@@ -190,52 +206,68 @@ def _iter_declarations(sheets: str, properties: AbstractSet[str], names: Abstrac
         declarations = {  # the last one counts
             (_get_longhand(item.lower_name), item.important): tinycss2.serialize(item.value).strip()
             for item in items
-            if item.type == "declaration" and (item.lower_name in wanted or (sides and item.name in used))
+            if item.type == "declaration" and (item.lower_name in wanted or item.name in used)
         }
         if not declarations or _PREFIXED.search(written):
             continue
         is_hiding = any(name in _PROPERTIES and value.lower() in _HIDING for (name, _), value in declarations.items())
         if is_hiding and (is_conditional or _TICK.search(written)):
             continue
+        rank = layers.get(layer, _NO_LAYER)
         for (name, important), value in declarations.items():
-            is_verbatim = name == "content" or name.startswith(_VARIABLE)
+            is_variable = name.startswith(_VARIABLE)
+            is_verbatim = name == "content" or is_variable
             tick, ticked = (_TICK, "[type]") if name in _PROPERTIES else (_TICKED, "[checked]")
             for path, specificity, side in _iter_paths([tick.sub(ticked, one) for one in selectors], names):
-                if name in (_BOX_PROPERTIES if side else properties) or (side and is_verbatim):
+                if name in (_BOX_PROPERTIES if side else properties) or is_variable:
                     order += 1
                     exact = value if is_verbatim else value.lower()
-                    yield _Declaration(important, is_layered == important, specificity, order, name, exact, path, side)
+                    strength = -rank if important else rank
+                    yield _Declaration(important, strength, specificity, order, name, exact, path, side)
 
 
 def _iter_rules(
     rules: list[Any],
+    layers: dict[str, int],
     depth: int = 0,
     outer: Sequence[str] = (),
     *,
     is_conditional: bool = False,
-    is_layered: bool = False,
-) -> Iterator[tuple[Sequence[str], list[Any], bool, bool]]:
-    """Yields the selectors and the content of each rule, whether it has a condition that wide screens fulfil, and
-    whether it is in a layer. `outer` are the selectors of the rule that the rules are in."""
+    layer: str = "",
+) -> Iterator[tuple[Sequence[str], list[Any], bool, str]]:
+    """Yields the selectors and the content of each rule, whether it has a condition that wide screens fulfil, and the
+    layer that it is in. `outer` are the selectors of the rule that the rules are in; `layers` gets the names of all
+    layers in their order."""
     selectors: Sequence[str]
     for rule in rules:
+        conditional, inner = is_conditional, layer
         if rule.type == "qualified-rule":
             selectors, is_part = _nest(_split(rule.prelude), outer), True
-            conditional, layered = is_conditional, is_layered
-        elif rule.type == "at-rule" and rule.content is not None and depth < _MAX_DEPTH:
+        elif rule.type == "at-rule" and depth < _MAX_DEPTH:
             condition = " ".join(tinycss2.serialize(rule.prelude).lower().split())
-            if not _applies(rule.lower_at_keyword, condition):
+            if rule.lower_at_keyword == "layer":
+                inner = _add_layers(condition, layer, layers)
+            if rule.content is None or not _applies(rule.lower_at_keyword, condition):
                 continue
             selectors, is_part = outer, bool(outer)
-            conditional, layered = is_conditional or "(" in condition, is_layered or rule.lower_at_keyword == "layer"
+            conditional = is_conditional or "(" in condition
         else:
             continue
         read = tinycss2.parse_blocks_contents if is_part else tinycss2.parse_rule_list
         items = read(rule.content, skip_comments=True, skip_whitespace=True)
         if is_part:
-            yield selectors, items, conditional, layered
+            yield selectors, items, conditional, inner
         if depth < _MAX_DEPTH and (selectors or not is_part):
-            yield from _iter_rules(items, depth + 1, selectors, is_conditional=conditional, is_layered=layered)
+            yield from _iter_rules(items, layers, depth + 1, selectors, is_conditional=conditional, layer=inner)
+
+
+def _add_layers(names: str, outer: str, layers: dict[str, int]) -> str:
+    """Adds layers, which count from where they are named first, and returns the last one."""
+    name = ""
+    for one in names.split(","):
+        name = f"{outer}.{one.strip() or len(layers)}"
+        layers.setdefault(name, len(layers))
+    return name
 
 
 def _split(tokens: list[Any]) -> list[str]:
@@ -246,7 +278,14 @@ def _split(tokens: list[Any]) -> list[str]:
             parts.append([])
         else:
             parts[-1].append(one)
-    return [tinycss2.serialize(part).strip() for part in parts]
+    return ["".join(map(_write_token, part)).strip() for part in parts]
+
+
+def _write_token(token: Any) -> str:
+    """A part of a selector. `:not(a, b)` is written as `:not(a):not(b)`, which says the same of an element."""
+    if token.type == "function" and token.lower_name == "not":
+        return f"not({'):not('.join(_split(token.arguments))})"
+    return str(token.serialize())
 
 
 def _nest(selectors: Sequence[str], outer: Sequence[str]) -> list[str]:

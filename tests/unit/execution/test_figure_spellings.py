@@ -36,6 +36,10 @@ CASES = [
     ("tid: 14:45", "Kvart i tre.", "Kvart över två."),
     ("heure: 14h30", "À deux heures et demie.", "À quatre heures et demie."),
     ("heure: 11:45", "Avant midi moins le quart.", "Avant midi et demi."),
+    ("arrives 09:10", "It lands at ten past nine.", "It lands at twenty past nine."),
+    ("closes 18:50", "It closes at ten to seven.", "It closes at five to seven."),
+    ("zeit: 09:10", "Beginn ist zehn nach neun.", "Beginn ist um zehn vor neun."),
+    ("tid: 18:50", "Vi stänger klockan tio i sju.", "Vi stänger klockan fem i sju."),
     ("n: 92", "Quatre-vingt-douze personnes.", "Quatre-vingt-treize personnes."),
 ]
 
@@ -66,5 +70,6 @@ def test_halves_that_are_no_times_are_left_alone() -> None:
         "Eine halbe fünf.",
         "Det tar fyra och en halv timme.",
         "quatre heures et demie",
+        "The crew went from ten to seven.",
     ):
         assert find_unexplained_figures(text, "nothing") == []

@@ -1,5 +1,6 @@
 """Texts that programs write for programs are read with the letters that they mean; other archives are named."""
 
+import base64
 import io
 import json
 import zipfile
@@ -41,6 +42,11 @@ def read_as(file_type: FileType, data: str | bytes, tmp_path: Path) -> ParserOut
         ('[paths]\nroot=C:\\uacad\nnote="Gr\\u00f6\\u00dfe"', '[paths]\nroot=C:\\uacad\nnote="Größe"'),
         (r'{"half": "\ud83d", "whole": "\ud83d\ude00"}', r'{"half": "\ud83d", "whole": "😀"}'),
         ("BEGIN:VCALENDAR\r\nDESCRIPTION:C:\\\\network\\nTwo\r\n", "BEGIN:VCALENDAR\nDESCRIPTION:C:\\network\nTwo"),
+        ('{"text": "One\\nTwo\\tthree", "at": "https:\\/\\/example.org", "in": "C:\\\\new"}',
+         '{"text": "One\nTwo\tthree", "at": "https://example.org", "in": "C:\\\\new"}'),
+        ('[12:00] opened "C:\\new\\text"', '[12:00] opened "C:\\new\\text"'),
+        ("<?xml version='1.0'?><n>Gr&#246;&#xDF;e &amp; M&uuml;ller &lt; 5 &nothing;</n>",
+         "<?xml version='1.0'?><n>Größe & Müller &lt; 5 &nothing;</n>"),
         (r"A regular expression: \u00fc", r"A regular expression: \u00fc"),
         (CALENDAR, "BEGIN:VCALENDAR\nSUMMARY:Notice period, berth 7\nDESCRIPTION:One\nTwo\nEND:VCALENDAR"),
         (
@@ -50,7 +56,8 @@ def read_as(file_type: FileType, data: str | bytes, tmp_path: Path) -> ParserOut
         ),
     ],
     ids=[
-        "json", "lines of json", "escapes that stay", "settings", "half a pair", "a backslash", "no data", "calendar",
+        "json", "lines of json", "escapes that stay", "settings", "half a pair", "a backslash", "marks of json",
+        "a log", "xml", "no data", "calendar",
         "contact",
     ],
 )  # fmt: skip
@@ -139,6 +146,34 @@ def test_a_page_in_utf8_that_calls_itself_latin_is_read(tmp_path: Path) -> None:
     assert [chunk.content for chunk in output.chunks] == ["Größe — 42 €"]
     assert output.uncertainties == ("the page is not iso-8859-1, as it declares; read as utf-8",)
     assert complete(output)
+
+
+PICTURE = base64.encodebytes(bytes(range(256)) * 5).decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (json.dumps({"png": PICTURE, "text": "Rent"}), '{"png": "[data]\n", "text": "Rent"}'),
+        (f"BEGIN:VCARD\nPHOTO;ENCODING=b:{PICTURE.replace(chr(10), chr(10) + ' ').rstrip()}\nTEL:0170 1\nEND:VCARD",
+         "BEGIN:VCARD\nPHOTO;ENCODING=b:[data]\nTEL:0170 1\nEND:VCARD"),
+        (f"Before\n{PICTURE.rstrip()}\nRent is due.", "Before\n[data]\nRent is due."),
+    ],
+)  # fmt: skip
+def test_pictures_within_a_text_are_left_out(text: str, shown: str, tmp_path: Path) -> None:
+    output = read_as("txt", text, tmp_path)
+    assert "\n".join(chunk.content for chunk in output.chunks) == shown
+    assert output.uncertainties[0].startswith("pictures or other files within the text were left out (1,7")
+    assert output.coverage is not None
+    assert output.coverage.share == 1.0
+    assert output.coverage.omitted["data in base64"] > 0
+
+
+@pytest.mark.parametrize("text", ["ACGT" * 500, "9f86d081" * 200, "\n".join(["A1b2" * 16 + "  file.txt"] * 30)])
+def test_long_texts_that_are_no_data_stay(text: str, tmp_path: Path) -> None:
+    output = read_as("txt", text, tmp_path)
+    assert "".join(chunk.content for chunk in output.chunks).count("[data]") == 0
+    assert output.uncertainties == ()
 
 
 def test_each_table_of_a_file_has_its_own_head(tmp_path: Path) -> None:

@@ -85,6 +85,23 @@ NESTED = "<ol><li>One<ol><li>Sub<li>Next</ol><li>Two</ol>"
             "<p>Rent is due<p id=x class=fee>99",
             ["Rent is due", "99"],
         ),
+        (
+            "@layer base, theme; @layer theme {.old {display: none}} @layer base {#x {display: block}}",
+            "<p>Rent is due, or was<p id=x class=old>98<p class=fee>99",
+            ["Rent is due, or was", "99"],
+        ),
+        (
+            "@layer a {.old {display: none !important}} @layer b {.old {display: block !important}}",
+            "<p>Rent is due, or was<p class=old>98<p class=fee>99",
+            ["Rent is due, or was", "99"],
+        ),
+        (":root {--cur: ' EUR'} b::after {content: var(--cur)}", "<p>Pay <b>99</b> now", ["Pay 99 EUR now"]),
+        (
+            "html {--cur: ' EUR'} .us {--cur: ' USD'} b::after {content: var(--cur, ' ?')}",
+            "<p>Pay <b>99</b> or <i class=us><b>98</b></i>",
+            ["Pay 99 EUR or 98 USD"],
+        ),
+        ("b::after {content: var(--cur, ' EUR')}", "<p>Pay <b>99</b> now", ["Pay 99 EUR now"]),
         ("li::before {content: '\\276f '}", "<ul><li>One</ul>", ["- One"]),
         (
             "ol {list-style: none} li::before {content: counter(list-item) '. '} body {counter-reset: a --5}",
@@ -113,6 +130,12 @@ def test_text_of_style_sheets_is_read(sheet: str, body: str, expected: list[str]
     assert output.coverage.share == 1.0
     fetched = str(extract(Page("https://example.org", 200, "text/html", page.encode(), None, truncated=False)))
     assert expected[0].partition("\n")[0] in fetched
+
+
+def test_a_list_of_what_is_not_meant_is_read(tmp_path: Path) -> None:
+    sheet = "<style>p:not(.fee, .due) {display: none}</style>"
+    output = read(f"{sheet}<p class=due>Rent is due, or was<p class=old>98<p class=fee>99", "html", tmp_path)
+    assert lines(output) == ["Rent is due, or was", "99"]
 
 
 @pytest.mark.parametrize(

@@ -161,6 +161,44 @@ def test_numbers_in_columns_of_prose_make_no_table(middle: Sequence[str], left: 
     assert "|" not in text
 
 
+def test_questions_in_two_columns_are_read_with_their_answers(tmp_path: Path) -> None:
+    left = ["What does a berth cost?", "A berth costs 512 euros a month,", "payable on day 3.", "", "Can I cancel?",
+            "Yes, with a notice of 90 days", "to the end of a quarter."]  # fmt: skip
+    right = ["When is the office open?", "From 9 to 17 on weekdays and", "10 to 14 on Saturdays.", "",
+             "Is power included?", "No, it is 0.35 euros a kWh", "and read monthly."]  # fmt: skip
+    page = place(list(zip(left, right, strict=True)), [72, 330])
+    output = read(pdf([one._replace(y=one.y + 10 * (one.y > 170)) for one in page]), "pdf", tmp_path)
+    assert lines(output) == [" ".join(text) for text in (left[:3], right[:3], left[4:], right[4:])]
+    assert complete(output)
+
+
+def test_terms_in_two_columns_are_read_with_what_they_mean(tmp_path: Path) -> None:
+    terms = [("Berth", "A place for a boat."), ("Cleat", "A fitting for ropes."), ("Draft", "Depth below water.")]
+    others = [("Halyard", "A rope to hoist."), ("Keel", "The spine of the hull."), ("Leech", "The rear edge of it.")]
+    page = [
+        Words(text, column, 100 + 40 * at + 14 * row, 9 if row else 11)
+        for column, listed in ((72, terms), (330, others))
+        for at, pair in enumerate(listed)
+        for row, text in enumerate(pair)
+    ]
+    output = read(pdf(page), "pdf", tmp_path)
+    first, *rows = [f"| {' '.join(one)} | {' '.join(other)} |" for one, other in zip(terms, others, strict=True)]
+    assert lines(output) == ["\n".join([first, "| --- | --- |", *rows])]
+    assert complete(output)
+
+
+def test_labels_stand_beside_their_texts(tmp_path: Path) -> None:
+    rows = [["-c, --check", "checks the syntax only"], ["-o, --output", "names the file that is written"],
+            ["", "and keeps the other one"], ["-h", "shows this help and ends"]]  # fmt: skip
+    output = read(pdf([Words(BEFORE, y=95), *place(rows, [72, 220], 13)]), "pdf", tmp_path)
+    assert lines(output) == [
+        BEFORE,
+        "| -c, --check | checks the syntax only |\n| --- | --- |\n"
+        "| -o, --output | names the file that is written and keeps the other one |\n| -h | shows this help and ends |",
+    ]
+    assert complete(output)
+
+
 def test_cells_of_several_lines_stay_whole(tmp_path: Path) -> None:
     cells = [
         ("Item", 72, 120), ("Qty", 220, 120), ("Price", 320, 120),

@@ -82,6 +82,14 @@ def test_a_page_may_have_the_box_of_its_page_tree(tmp_path: Path) -> None:
     assert (output.coverage.share, output.coverage.omitted) == (1.0, {})
 
 
+@pytest.mark.parametrize("unit", ["10", "2.5"])
+def test_a_page_in_a_unit_of_its_own_keeps_its_words(unit: str, tmp_path: Path) -> None:
+    shown = b"BT /F1 11 Tf 72 700 Td (Rent is 512 euros a month.) Tj ET"
+    output = read(drawn_pdf(shown, page_entries=f"/UserUnit {unit}"), tmp_path)
+    assert lines(output) == ["Rent is 512 euros a month."]
+    assert complete(output)
+
+
 def test_a_page_may_have_a_larger_box_than_its_page_tree(tmp_path: Path) -> None:
     data = drawn_pdf(
         b"BT /F1 11 Tf 72 750 Td (The top of a letter) Tj ET",

@@ -269,6 +269,17 @@ def test_one_of_several_choices_is_followed() -> None:
         (say("half") + b'{\n "error": {\n  "message": "no quota left"\n }\n}\n', ModelDownError, "no quota left"),
         (say("half") + b"<html><title>502 Bad Gateway</title></html>", ModelOutputError, "502 Bad Gateway"),
         (b'data: {"message": "no quota left"}\n\n' + DONE, ModelOutputError, "no quota left"),
+        (
+            b'data: {"choices": null, "base_resp": {"status_code": 1008, "status_msg": "no balance left"}}\n\n',
+            ModelOutputError,
+            "no balance left",
+        ),
+        (
+            say("half")
+            + b'data: {"choices": [{"delta": {}, "finish_reason": "stop", "native_finish_reason": "error"}]}\n\n',
+            ModelOutputError,
+            "ended its reply with an unspecified error",
+        ),
         (b"data: " + b"[" * 100_000 + b"\n\n", ModelOutputError, "no JSON"),
     ],
 )
@@ -353,6 +364,18 @@ def test_calls_without_a_finish_reason_end_as_calls() -> None:
 )
 def test_finish_reasons_have_openais_names(name: str, expected: str) -> None:
     assert join(read([say("a"), chunk({}, name), DONE]))[1] == expected
+
+
+@pytest.mark.parametrize("native", ["network_error", "MALFORMED_FUNCTION_CALL"])
+def test_a_fault_that_only_the_providers_own_reason_names_leaves_the_reply_unfinished(native: str) -> None:
+    end = chunk({}, "stop").replace(b'"finish_reason"', f'"native_finish_reason": "{native}", "finish_reason"'.encode())
+    assert join(read([say("a"), end, DONE]))[1] == native.lower()
+    usual = end.replace(native.encode(), b"end_turn")
+    assert join(read([say("a"), usual, DONE]))[1] == "stop"
+
+
+def test_a_tab_within_a_text_is_read() -> None:
+    assert join(read([say_bytes(b"a\tb"), say("c"), STOP, DONE])) == ("a\tbc", "stop")
 
 
 @pytest.mark.parametrize("piece", ["word ", "two words and more of them ", "x" * 3000, "字字"])

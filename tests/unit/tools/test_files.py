@@ -36,6 +36,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (root / "sub" / "plan.md").write_text("# Plan\nBuy apples and pears\nSell pears\n")
     (root / "sub" / "deep" / "caf\u00e9.md").write_text("\ufeffCaf\u00e9 opens at nine", "utf-8")
     (root / "latin.txt").write_bytes("Gr\u00fc\u00dfe".encode("latin-1"))
+    (root / "windows.txt").write_bytes("42 \u20ac \u2013 Geb\u00fchr".encode("cp1252"))
+    (root / "unmarked.txt").write_bytes("wide w\u00f6rds".encode("utf-16-le"))
+    (root / "form.pdf").write_bytes(b"%PDF-1.4 all of it is text\n")
     (root / "wide.txt").write_bytes("wide w\u00f6rds".encode("utf-16"))
     (root / "data.bin").write_bytes(b"pears\x00\x01\x02")
     (root / "empty.txt").touch()
@@ -115,6 +118,7 @@ async def test_what_leads_out_is_refused(root: Path, path: str, why: str) -> Non
         (".", "is a folder"),
         ("pipe", "pipe is not a file"),
         ("data.bin", "data.bin is not a text file"),
+        ("form.pdf", "form.pdf is not a text file; documents such as PDF or Word can be read once they are in a "),
         ("huge.txt", "10,000,001 bytes; the limit is 10,000,000"),
     ],
 )
@@ -146,6 +150,8 @@ def _descriptors() -> int:
         ("sub/deep/caf\u00e9.md", "Caf\u00e9 opens at nine"),
         ("latin.txt", "Gr\u00fc\u00dfe"),
         ("wide.txt", "wide w\u00f6rds"),
+        ("windows.txt", "42 \u20ac \u2013 Geb\u00fchr"),
+        ("unmarked.txt", "wide w\u00f6rds"),
         ("empty.txt", ""),
     ],
 )
@@ -202,9 +208,10 @@ async def test_an_empty_folder_says_how_files_get_there(tmp_path: Path) -> None:
 
 
 async def test_only_plain_files_are_listed(root: Path) -> None:
-    names = ["data.bin", "empty.txt", "huge.txt", "latin.txt", "notes.txt"]
-    assert await list_paths(root, recursive=False) == [*names, "wide.txt"]
-    assert await list_paths(root) == [*names, "sub/deep/caf\u00e9.md", "sub/plan.md", "wide.txt"]
+    names = ["data.bin", "empty.txt", "form.pdf", "huge.txt", "latin.txt", "notes.txt"]
+    assert await list_paths(root, recursive=False) == [*names, "unmarked.txt", "wide.txt", "windows.txt"]
+    below = ["sub/deep/caf\u00e9.md", "sub/plan.md", "unmarked.txt", "wide.txt", "windows.txt"]
+    assert await list_paths(root) == [*names, *below]
 
 
 @pytest.mark.parametrize(

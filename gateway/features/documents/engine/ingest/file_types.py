@@ -13,7 +13,8 @@ BUILT_IN_TYPES: tuple[FileType, ...] = ("pdf", "html", "docx", "pptx", "xlsx", "
 TYPES: dict[str, FileType] = {
     ".pdf": "pdf", ".html": "html", ".htm": "html", ".docx": "docx", ".pptx": "pptx", ".xlsx": "xlsx", ".csv": "csv",
     ".tsv": "csv", ".md": "md", ".markdown": "md", ".txt": "txt", ".text": "txt", ".log": "txt", ".rst": "txt",
-    ".eml": "eml", ".mbox": "eml", ".xhtml": "html", ".docm": "docx", ".dotx": "docx", ".dotm": "docx", ".pptm": "pptx",
+    ".eml": "eml", ".mbox": "eml", ".emlx": "eml", ".mht": "eml",
+    ".mhtml": "eml", ".xhtml": "html", ".docm": "docx", ".dotx": "docx", ".dotm": "docx", ".pptm": "pptx",
     ".ppsx": "pptx", ".ppsm": "pptx", ".potx": "pptx", ".potm": "pptx", ".xlsm": "xlsx", ".xltx": "xlsx",
     ".xltm": "xlsx",
 }  # fmt: skip
@@ -40,6 +41,8 @@ MEDIA_TYPES: dict[str, FileType] = {
     "text/x-markdown": "md",
     "message/rfc822": "eml",
     "application/mbox": "eml",
+    "application/x-mimearchive": "eml",
+    "multipart/related": "eml",
 }
 """The type of each media type."""
 

@@ -90,7 +90,7 @@ def list_files(root: Path, *, recursive: bool = True) -> Iterator[LocalFile | Un
 
 
 def _detect_file_type(path: Path) -> FileType | None:
-    """A file's type by its extension, or `txt` if its first bytes are text, such as source code."""
+    """A file's type by its extension, or by its first bytes: a message in parts, or text such as source code."""
     suffix = path.suffix.lower()
     if suffix in TYPES or suffix in _PICTURES_AS_TEXT:
         return TYPES.get(suffix)
@@ -101,7 +101,8 @@ def _detect_file_type(path: Path) -> FileType | None:
             head = file.read(_HEAD_BYTES)
     except OSError:
         return None  # it is reported when it is read
-    return "txt" if head.strip() and detect_kind(head) in ("text", "html") else None
+    kind = detect_kind(head) if head.strip() else None
+    return "eml" if kind == "eml" else "txt" if kind in ("text", "html") else None
 
 
 def make_printable_name(name: str) -> str:

@@ -140,6 +140,8 @@ def guess_type(path: Path, name: str) -> FileType:
         return "pdf"
     if looks_like in _ZIPPED or looks_like in ("a zip archive", "an old or encrypted Office document"):
         return named if named in _ZIPPED else "docx"
+    if looks_like == "eml" and named not in ("md", "csv"):
+        return "eml"
     if looks_like == "html":
         return named if named in _TEXTS and named != "txt" else "html"
     return named or "txt"

@@ -195,7 +195,7 @@ class PreviewTool(SourceTool[PreviewInput, PreviewOutput]):
         more, data = len(data) > args.max_bytes, data[: args.max_bytes]
         kind = looks_like(data) if data else "nothing"
         text, encoding = ("", "")
-        if kind in ("text", "html"):
+        if kind in ("text", "html", "eml"):
             text, encoding = _decode(data, begins=args.start == 0, ends=not more)
         return PreviewOutput(
             file=file.name,

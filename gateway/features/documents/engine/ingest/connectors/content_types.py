@@ -1,5 +1,6 @@
 """Determines the file type of a fetched document from its media type and its name."""
 
+import re
 from email.message import Message
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
@@ -16,6 +17,8 @@ _TEXT_TYPES = frozenset({
     "application/x-ruby", "application/x-sh", "application/x-yaml", "application/xml", "application/yaml",
 })  # fmt: skip
 """Source code and data as text, besides every `text/...`."""
+_STRUCTURED = re.compile(r"application/(?:.+\+(?:json|xml|yaml)|(?:x-)?(?:ndjson|jsonl|json-lines))")
+"""Data in a format that is text, such as feeds (`application/rss+xml`), and JSON by the line."""
 
 
 def read_media_type(header: str | None) -> str:
@@ -36,7 +39,8 @@ def detect_file_type(content_type: str | None, name: str) -> FileType | None:
     if kind in MEDIA_TYPES:
         return MEDIA_TYPES[kind]
     if kind not in _UNSPECIFIC_TYPES:
-        return "txt" if kind.startswith("text/") or kind in _TEXT_TYPES else None
+        is_text = kind.startswith("text/") or kind in _TEXT_TYPES or _STRUCTURED.fullmatch(kind) is not None
+        return "txt" if is_text else None
     return TYPES.get(get_suffix(name)) or ("txt" if kind == "text/plain" else None)
 
 

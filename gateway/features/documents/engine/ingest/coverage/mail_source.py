@@ -63,6 +63,9 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str, _deadline: fl
 
 def _list_mails(data: bytes) -> list[bytes]:
     """The mails of a mailbox, each behind a line that names its sender and its time."""
+    first, _, rest = data.partition(b"\n")
+    if first.strip().isdigit() and rest[int(first) :].lstrip().startswith(b"<?xml"):  # Apple Mail: flags are behind it
+        return [rest[: int(first)]]
     if not data.startswith(b"From "):
         return [data]
     lines = data.splitlines(keepends=True)
@@ -121,7 +124,9 @@ def _count(part: _Part, source: SourceText, depth: int) -> None:
     kind = part.kind
     if depth > _MAX_DEPTH:
         return
-    if kind in _ENCRYPTED:
+    if kind in {"text/css", "text/javascript"} and "content-location" in part.fields:
+        source.omit("code of a page", _decode(part))
+    elif kind in _ENCRYPTED:
         source.omitted["encrypted part"] += 1
     elif (
         kind == "text/rtf"

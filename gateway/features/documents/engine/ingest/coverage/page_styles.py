@@ -46,6 +46,8 @@ _SCREENS = frozenset({"", "all", "screen"})
 _SHOWS = re.compile(r"(?!none|hidden|collapse)")
 """A value that does not hide."""
 _NOT_WIDE = re.compile(r"max-|<|\bprint\b|\bspeech\b|prefers-")
+_LAYERS = re.compile(r"@layer\s+([^{;]*)[{;]")
+"""Names of layers; a later one is stronger."""
 _MAX_DEPTH = 8
 """Conditions within each other: each is read once more."""
 _MAX_RULES = 5_000
@@ -68,7 +70,7 @@ class _Compound(NamedTuple):
 
 
 class _Rule(NamedTuple):
-    rank: tuple[bool, int, int, int, int]
+    rank: tuple[int, ...]
     compounds: tuple[_Compound, ...]
     property: str
     value: str
@@ -134,7 +136,7 @@ class PageStyles:
         before, after = (_write_content(contents.get(side, ""), given, unknown) for side in ("before", "after"))
         return before, after
 
-    def _add_content(self, selector: str, block: str) -> None:
+    def _add_content(self, selector: str, block: str, strength: int) -> None:
         side, content = _ADDED.search(selector), _CONTENT.search(block)
         path = selector[: side.start()].strip() if side is not None else ""
         compounds = _read_selector(path)
@@ -146,6 +148,7 @@ class PageStyles:
         value = "none" if not is_understood or _UNSEEN.search(block) else content[1]
         rank = (
             not is_understood,
+            strength,
             *_get_specificity(compounds),
             len(self._rules) + sum(map(len, self._adding.values())),
         )
@@ -153,16 +156,19 @@ class PageStyles:
         self._adding.setdefault(_get_key(compounds[-1]), []).append(rule)
 
     def _add(self, sheet: str, *, is_certain: bool) -> None:
-        for selectors, block, has_certain_condition in _iter_rules(sheet, is_certain):
+        layers = [one.strip() for names in _LAYERS.findall(sheet) for one in names.split(",")]
+        for selectors, block, has_certain_condition, layer in _iter_rules(sheet, is_certain):
+            strength = layers.index(layer) if layer in layers else len(layers)
             for selector in selectors.split(",") if "content" in block and has_certain_condition else ():
-                self._add_content(selector, block)
+                self._add_content(selector, block, strength)
             declared = {(name.lower(), bool(sign)): value.lower() for name, value, sign in _DECLARATION.findall(block)}
             for (name, is_important), value in declared.items():  # the last one counts
                 shows = _SHOWS.match(value) is not None
                 for selector in selectors.split(",") if shows or has_certain_condition else ():
                     compounds = _read_selector(_get_ticked(selector) if shows else selector)
                     if compounds and len(self._rules) < _MAX_RULES:
-                        rank = (is_important, *_get_specificity(compounds), len(self._rules))
+                        order = -strength if is_important else strength
+                        rank = (is_important, order, *_get_specificity(compounds), len(self._rules))
                         self._rules.append(_Rule(rank, compounds, name, value))
 
 
@@ -207,9 +213,11 @@ def _make_layout(declared: dict[str, str], style: str) -> Layout:
     )
 
 
-def _iter_rules(sheet: str, is_certain: bool, depth: int = 0) -> Iterator[tuple[str, str, bool]]:
-    """Yields the selectors and the declarations of each rule, and whether it applies to all screens; rules for narrow
-    ones and for paper are left out."""
+def _iter_rules(
+    sheet: str, is_certain: bool, depth: int = 0, layer: str | None = None
+) -> Iterator[tuple[str, str, bool, str | None]]:
+    """Yields the selectors and the declarations of each rule, whether it applies to all screens, and the layer that it
+    is in; rules for narrow screens and for paper are left out."""
     place = 0
     while (start := sheet.find("{", place)) >= 0:
         braces, end = 1, start + 1
@@ -218,11 +226,13 @@ def _iter_rules(sheet: str, is_certain: bool, depth: int = 0) -> Iterator[tuple[
             end += 1
         head = sheet[place:start].rpartition(";")[2].strip()
         if not head.startswith("@"):
-            yield head, sheet[start + 1 : end - 1], is_certain
+            yield head, sheet[start + 1 : end - 1], is_certain, layer
         elif head.startswith(("@media", "@supports", "@layer")) and depth < _MAX_DEPTH:
             condition = head.removeprefix("@media").strip().lower()
             if not _UNSURE.search(condition) and not _NOT_WIDE.search(condition):
-                yield from _iter_rules(sheet[start + 1 : end - 1], is_certain and condition in _SCREENS, depth + 1)
+                inner = head.removeprefix("@layer").strip() if head.startswith("@layer") else layer
+                is_sure = is_certain and condition.partition("@layer")[0].strip() in _SCREENS
+                yield from _iter_rules(sheet[start + 1 : end - 1], is_sure, depth + 1, inner)
         place = end
 
 

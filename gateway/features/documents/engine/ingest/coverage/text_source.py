@@ -4,6 +4,9 @@ import codecs
 import contextlib
 import re
 from collections.abc import Iterator
+from html import entities
+
+import pydantic_core
 
 from gateway.features.documents.engine.ingest.coverage.charsets import decode_switched
 from gateway.features.documents.engine.ingest.coverage.source_text import SourceText
@@ -34,7 +37,7 @@ def read_source(data: bytes, file_type: FileType, encoding: str, _deadline: floa
     text = text.replace("\0", "")
     source = SourceText()
     if file_type == "txt":
-        text = _unfold(_ESCAPES.sub("", text))
+        text = _take_data(_unfold(_ESCAPES.sub("", text)), source)
     if file_type == "md":
         text = _take_header(text, source)
         for comment in _COMMENT.findall(text):
@@ -56,7 +59,13 @@ def _unfold(text: str) -> str:
     """The text of a file that programs write for programs: escaped letters of JSON, folded lines of calendars."""
     start = text.lstrip()[:15].upper()
     if start[:1] in {"{", "["}:
-        return "".join(_decode_letters(piece) if is_string else piece for is_string, piece in _split_strings(text))
+        is_json = _is_json(text)
+        pieces = (
+            (_decode_letters(piece), True) if is_string else (piece, False) for is_string, piece in _split_strings(text)
+        )
+        return "".join(_decode_layout(piece) if is_string and is_json else piece for piece, is_string in pieces)
+    if start[:1] == "<":
+        return re.sub(r"&(#[xX]?[0-9a-fA-F]+|\w+);", _decode_reference, text)
     if not start.startswith(("BEGIN:VCALENDAR", "BEGIN:VCARD")):
         return text
     lines: list[list[str]] = []  # the pieces of each line
@@ -73,6 +82,17 @@ def _unfold(text: str) -> str:
     return re.sub(
         r"\\([\\nN])", lambda mark: mark[1].strip("nN") or " ", "\n".join(_decode_line("".join(line)) for line in lines)
     )
+
+
+def _take_data(text: str, source: SourceText) -> str:
+    """The text without long pieces in base64, which are counted apart."""
+    rest, end = "", 0
+    for match in re.finditer(r"(?:[\w+/]{40,}+={0,2}\s*)+(?:[\w+/]+(?:=+|(?=\s?\")))?", text, re.ASCII):
+        piece = match[0]
+        if len(piece.strip()) >= 1_000 and not (piece.islower() or piece.isupper()) and re.search(r"\d", piece):
+            source.omit("data in base64", piece)
+            rest, end = f"{rest}{text[end : match.start()]} ", match.end()
+    return rest + text[end:]
 
 
 def _split_strings(text: str) -> Iterator[tuple[bool, str]]:
@@ -94,6 +114,27 @@ def _decode_letters(string: str) -> str:
     decoded = "\\\\".join(units.sub(lambda match: chr(int(match[1], 16)), piece) for piece in pieces)
     whole = decoded.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
     return re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", whole)
+
+
+def _is_json(text: str) -> bool:
+    for candidate in (text, text.strip().split("\n")[0]):
+        with contextlib.suppress(ValueError):
+            pydantic_core.from_json(candidate)
+            return True
+    return False
+
+
+def _decode_layout(string: str) -> str:
+    pieces = string.split("\\\\")
+    return "\\\\".join(re.sub(r"\\[nrtf]", "\n", piece).replace("\\/", "/") for piece in pieces)
+
+
+def _decode_reference(match: re.Match[str]) -> str:
+    name = match[1]
+    if name.startswith("#"):
+        code = int(f"0{name[1:]}", 0) if name[1] in "xX" else int(name[1:])
+        return chr(code) if code < 0x110000 else match[0]
+    return match[0] if name == "lt" else entities.html5.get(f"{name};", match[0])
 
 
 def _decode_line(line: str) -> str:

@@ -36,6 +36,8 @@ _ENCRYPTED = frozenset({"application/pkcs7-mime", "application/x-pkcs7-mime", "m
 _PAGES = frozenset({"text/html", "application/xhtml+xml"})
 _COPIES = frozenset({"text/x-amp-html"})
 """Alternatives for single programs, which say what the others say."""
+_PAGE_CODE = frozenset({"text/css", "text/javascript"})
+"""What a saved page needs and does not show."""
 _OTHER_FORMATS = frozenset({"text/rtf"})
 """Texts that are written in a format of their own: they are files, like attachments."""
 _FORWARDED = frozenset({"message/rfc822", "message/global", "message/news", "message/partial"})
@@ -84,7 +86,9 @@ def _read_one(data: bytes, name: str) -> Draft:
     draft.blocks += body.blocks
     if body.attachments:
         draft.metadata["attachments"] = list(body.attachments)
-        body.uncertainties.append(f"attachments were not read: {', '.join(body.attachments)}")
+        counts = Counter(body.attachments).items()
+        listed = ", ".join(f"{name} ({count} times)" if count > 1 else name for name, count in counts)
+        body.uncertainties.append(f"attachments were not read: {listed}")
     draft.uncertainties += body.uncertainties
     return draft
 
@@ -249,6 +253,8 @@ class _Body:
                 self.read(message, depth + 1)
 
     def _add_text(self, part: MIMEPart, kind: str) -> None:
+        if kind in _PAGE_CODE and part.get("Content-Location"):
+            return
         decoded = _decode_content(part)
         if kind in _PAGES:
             self.uncertainties += decoded.uncertainties

@@ -20,6 +20,8 @@ _SEPARATOR = re.compile(
     rb"(?:\A|(?<=\n)\r?\n)From (?=[^\r\n]*\d\d:\d\d)(?=[^\r\n]*\b(?:19|20)\d\d\b)[^\r\n]*+\r?\n(?=[!-9;-~]+:)"
 )
 """The line before each mail of a mailbox (RFC 4155): who sent it, and when, with the year."""
+_APPLE_SIZE = re.compile(rb"(\d{1,12})[ \t]*\r?\n")
+"""The first line of a file of Apple Mail: the mail's bytes, behind which its flags stand as XML."""
 _FIELD_OF_MAIL = re.compile(rb"^(?:from|to|cc|bcc|reply-to|date|subject):", re.IGNORECASE | re.MULTILINE)
 """A header has one of these; in the text of a mail, a line such as `From 9:30 on 1 May 2026` has none behind it."""
 _HEADER_END = re.compile(rb"\n\r?\n")
@@ -27,7 +29,9 @@ _QUOTED_SEPARATOR = re.compile(rb"^>(>*From )", re.MULTILINE)
 
 
 def split_mailbox(data: bytes) -> list[bytes]:
-    """The mails of a mailbox; other data as it is."""
+    """The mails of a mailbox, and the mail of a file of Apple Mail; other data as it is."""
+    if (size := _APPLE_SIZE.match(data)) is not None and data[size.end() + int(size[1]) :].startswith(b"<?xml"):
+        return [data[size.end() : size.end() + int(size[1])]]
     data = data.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n") if b"From " in data[:100] else data
     lines = _SEPARATOR.finditer(data) if data.startswith(b"From ") else ()
     starts = [one for one in lines if _begins_mail(data, one.end())]

@@ -33,7 +33,12 @@ from gateway.features.documents.engine.ingest.parsers.pdf_heads import RunningHe
 from gateway.features.documents.engine.ingest.parsers.pdf_layers import leave_out_hidden
 from gateway.features.documents.engine.ingest.parsers.pdf_leftovers import Leftovers
 from gateway.features.documents.engine.ingest.parsers.pdf_moved import move_in_blocks
-from gateway.features.documents.engine.ingest.parsers.pdf_repair import mend_page_count, repair_trailer, strip_head
+from gateway.features.documents.engine.ingest.parsers.pdf_repair import (
+    drop_units,
+    mend_page_count,
+    repair_trailer,
+    strip_head,
+)
 from gateway.features.documents.engine.ingest.parsers.pdf_scans import Scans, is_unreadable
 from gateway.features.documents.engine.ingest.parsers.pdf_spacing import close_letters
 from gateway.features.documents.engine.ingest.parsers.pdf_struck import mark_struck_text
@@ -72,7 +77,7 @@ def read_pdf(source: InputFile) -> Draft:
     Raises `ParserEncryptedError`, `ParserCorruptError`, `ParserEmptyError` for scans without OCR, and
     `ParserTimeoutError` if there is too little time for OCR.
     """
-    source = replace(source, data=strip_head(source.data))
+    source = replace(source, data=drop_units(strip_head(source.data)))
     result, source = _parse_or_repair(source)
     claimed = result.total_pages
     if (mended := mend_page_count(source.data, claimed)) is not None:

@@ -6,7 +6,7 @@ texts' places give the rows. Blocks are only replaced by a table that has all of
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise, zip_longest
+from itertools import islice, pairwise, zip_longest
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gateway.features.documents.engine.ingest.parsers.draft import Box
@@ -34,6 +34,9 @@ _FIGURES = 0.6
 _MIN_ROWS, _MIN_ROWS_OF_TEXTS = 2, 3
 """Rows of a table, and of one of two columns of which the second has no figures."""
 _MAX_COLUMNS = 60
+_PROSE_COLUMNS = 2
+_MAX_ROW_LINES = 6
+"""The most lines of a text in a row with another one."""
 _MAX_TABLES = 50
 """On one page."""
 _REPLACED = frozenset({"paragraph", "table"})
@@ -58,9 +61,11 @@ def arrange_tables(page: "ParsedPage") -> list[Part]:
     lines = list_lines(page.text_items)
     layout = page.complexity.layout if page.complexity else None
     is_ruled = layout is None or layout.ruled_table_count > 0
-    runs = (run for run in map(_part_names, iter_runs(lines)) if _find_columns(run))
-    for run, _ in zip(runs, range(_MAX_TABLES), strict=False):
-        parts = _replace(parts, run, lines, is_ruled=is_ruled)
+    runs = (run for run in map(_part_names, iter_runs(lines)) if sum(len(line.cells) > 1 for line in run) >= _MIN_ROWS)
+    for run in islice(runs, _MAX_TABLES):
+        if _find_columns(run):
+            parts = _replace(parts, run, lines, is_ruled=is_ruled)
+        parts = _part_columns(parts, run)
     return parts
 
 
@@ -197,6 +202,65 @@ def _replace(parts: list[Part], run: Sequence[Line], lines: Sequence[Line], *, i
         *_iter_paragraphs(below),
     ]
     return [*parts[: touched[0]], *replaced, *parts[touched[-1] + 1 :]]
+
+
+def _part_columns(parts: list[Part], run: Sequence[Line]) -> list[Part]:
+    """The parts with the texts of two columns apart, where blocks mix them: as two paragraphs, or as a row for each
+    where several stand below each other; the same parts if the run is no such text."""
+    columns = join_sides((cell.left, cell.right) for line in run for cell in line.cells)
+    if len(columns) != _PROSE_COLUMNS or any(
+        _holds_figures(texts) and not _is_long(texts, _MAX_CELL_WORDS) for texts in _list_texts(run, columns)
+    ):
+        return parts
+    box = (columns[0][0], run[0].top, columns[1][1], run[-1].bottom)
+    touched = [place for place, part in enumerate(parts) if _touches(part, box)]
+    blocks = [part for place in touched if not isinstance(part := parts[place], AlignedPart)]
+    is_whole = len(blocks) == len(touched) and blocks and len(blocks) == touched[-1] - touched[0] + 1
+    if not is_whole or not any(_mixes_texts(one, columns) for one in blocks):
+        return parts
+    if _count_letters(item.text for line in run for item in line.items) != _count_letters(_iter_texts(blocks)):
+        return parts
+    rows = _list_rows(run, columns)
+    if not rows:
+        return parts
+    parted = [AlignedPart(rows, "", box)]
+    if len(rows) == 1:
+        parted = [
+            AlignedPart((), text, (left, run[0].top, right, run[-1].bottom))
+            for text, (left, right) in zip(rows[0], columns, strict=True)
+        ]
+    return [*parts[: touched[0]], *parted, *parts[touched[-1] + 1 :]]
+
+
+def _mixes_texts(block: "LayoutBlock", columns: Sequence[Sides]) -> bool:
+    """Whether a text is of both columns."""
+    box = block.bbox
+    is_wide = box is not None and box.x < columns[0][1] and box.x + box.width > columns[1][0]
+    return block.kind in ("paragraph", "heading") and is_wide
+
+
+def _list_rows(run: Sequence[Line], columns: Sequence[Sides]) -> list[list[str]]:
+    """The texts of two columns: a row for each label and what goes on beside it; else parted where a step between lines
+    is larger than the smallest one, or whole where they go on for long. Empty where they are too short for texts."""
+    labels, others = _list_texts(run, columns)
+    if not _is_long(labels, _MAX_CELL_WORDS) and _is_long(others, _MAX_CELL_WORDS):
+        groups = _group(run, [0 in _find_places(columns, line) for line in run])
+    else:
+        steps = [below.top - above.top for above, below in pairwise(run)]
+        groups = _group(run, [True, *(step > _ROW_GAP * min(steps) for step in steps)])
+        if max(map(len, groups)) > _MAX_ROW_LINES:
+            groups = [list(run)]
+    rows = [[" ".join(cells) for cells in _list_texts(group, columns)] for group in groups]
+    return rows if _is_long([row[1] for row in rows], _MAX_CELL_WORDS) else []
+
+
+def _group(run: Sequence[Line], starts: Sequence[bool]) -> list[list[Line]]:
+    groups: list[list[Line]] = []
+    for line, is_start in zip(run, starts, strict=True):
+        if is_start or not groups:
+            groups.append([])
+        groups[-1].append(line)
+    return groups
 
 
 def _is_cell(block: "LayoutBlock", run: Sequence[Line]) -> bool:

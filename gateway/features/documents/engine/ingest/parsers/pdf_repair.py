@@ -18,6 +18,7 @@ _NUMBER = re.compile(rb"/(N|First)\s+([0-9]{1,8})\b")
 _STREAM = re.compile(rb"stream\r?\n")
 _PAGE = re.compile(rb"/Type\s*/Page\b")
 _ROOT = re.compile(rb"/Pages\s+(\d+)\s+\d+\s+R\b")
+_UNIT = re.compile(rb"/UserUnit\s+\d{1,6}(?:\.\d{1,6})?(?=\s*(?:/|>>))")
 _KIDS = re.compile(rb"/Kids\s*\[([^\]]*)\]")
 _COUNT = re.compile(rb"/Count\s*-?\d+")
 _REFERENCE = re.compile(rb"(\d+)\s+\d+\s+R\b")
@@ -31,6 +32,11 @@ def strip_head(data: bytes) -> bytes:
     """The file without what stands before its head: addresses count from there."""
     start = data[:_HEAD_BYTES].find(_HEAD)
     return data[start:] if start > 0 else data
+
+
+def drop_units(data: bytes) -> bytes:
+    """The file without the scales of its pages (UserUnit), by which the gaps between words are misread. Places stay."""
+    return _UNIT.sub(lambda match: b" " * len(match[0]), data) if b"/UserUnit" in data else data
 
 
 def repair_trailer(data: bytes) -> bytes | None:

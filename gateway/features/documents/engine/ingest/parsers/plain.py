@@ -8,10 +8,11 @@ from agent.core.models import JsonObject
 from agent.text.csv_rows import CsvRows, UnevenRows
 from agent.text.delimited import find_dialect
 from agent.text.encodings import Decoded, decode
+from agent.text.html.encoding import decode_page
 from agent.text.table_head import Head, classify_text, find_text_head, split_tables
 from gateway.features.documents.engine.ingest.parsers.draft import LOST_CHARACTERS, Draft
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
-from gateway.features.documents.engine.ingest.parsers.written_forms import decode_forms
+from gateway.features.documents.engine.ingest.parsers.written_forms import decode_forms, leave_out_data
 
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+|\x0c(?:[^\S\n\x0c]*\n)*")
 """A form feed is the end of a page."""
@@ -21,10 +22,14 @@ _TERMINAL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\
 
 def read_plain(source: InputFile, *, is_file: bool = True) -> Draft:
     """Reads paragraphs, which blank lines separate. Only of a file, forms for programs are decoded."""
-    decoded = decode(source.data)
+    # An XML file may declare its encoding, as pages do.
+    decoded = decode_page(source.data) if source.data.startswith(b"<?xml") else decode(source.data)
     draft = make_draft(decoded)
     text = _TERMINAL.sub("", decoded.text.replace("\r\n", "\n").replace("\r", "\n"))
-    for paragraph in _BLANK_LINES.split(decode_forms(text) if is_file else text):
+    text, left_out = leave_out_data(decode_forms(text)) if is_file else (text, 0)
+    if left_out:
+        draft.uncertainties.append(f"pictures or other files within the text were left out ({left_out:,} characters)")
+    for paragraph in _BLANK_LINES.split(text):
         draft.add_text(paragraph)
     return draft
 

@@ -3,6 +3,7 @@
 import codecs
 import re
 import unicodedata
+from pathlib import PurePath
 
 from gateway.features.documents.engine.ingest.errors import (
     ParserCorruptError,
@@ -10,7 +11,7 @@ from gateway.features.documents.engine.ingest.errors import (
     ParserEncryptedError,
     ParserUnsupportedError,
 )
-from gateway.features.documents.engine.ingest.file_types import BUILT_IN_TYPES
+from gateway.features.documents.engine.ingest.file_types import BUILT_IN_TYPES, TYPES
 from gateway.features.documents.engine.ingest.parsers.archive import check_archive
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
 from gateway.features.documents.engine.search.models import FileType
@@ -19,6 +20,8 @@ _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 """[MS-CFB] 2.2: the container of old Office formats and of password-protected new ones ([MS-OFFCRYPTO])."""
 
 _ENCRYPTED_STREAM = "EncryptedPackage".encode("utf-16-le")
+_OUTLOOK_STREAM = "__properties_version1.0".encode("utf-16-le")
+"""[MS-OXMSG] 2.4: the stream that every message of Outlook has."""
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _OFFICE: dict[FileType, str] = {"docx": "word/", "pptx": "ppt/", "xlsx": "xl/"}
 _WIDE_32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
@@ -38,18 +41,46 @@ _SWITCHED = re.compile(rb"\x1b\$\)|\x1b\(I")
 """What announces a set of characters that SO and SI switch to and from (ISO 2022), as Korean mails do."""
 _SWITCHES = b"\x0e\x0f"
 _HTML = re.compile(rb"<(!doctype\s+html|html|head|body)\b", re.IGNORECASE)
+_MAIL = re.compile(rb"(?:[!-9;-~]+:[^\r\n]*\r?\n(?:[ \t][^\r\n]*\r?\n)*)+?content-type:[ \t]*multipart/", re.IGNORECASE)
+"""The header of a message in parts: of a mail, and of a page that was saved with its pictures (MHTML)."""
 _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"%PDF-", "pdf"),
     (b"\x89PNG", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),
     (b"GIF8", "a GIF image"),
+    (b"II*\x00", "a TIFF image"),
+    (b"MM\x00*", "a TIFF image"),
     (b"\x1f\x8b", "a gzip archive"),
     (b"Rar!", "a RAR archive"),
     (b"7z\xbc\xaf", "a 7z archive"),
     (b"\x7fELF", "a program"),
     (b"MZ", "a program"),
     (b"{\\rtf", "an RTF document"),
+    (b"%!PS", "a PostScript file"),
+    (b"\x78\x9f\x3e\x22", "an attachment that only Outlook reads (winmail.dat)"),
 )
+_PICTURE_ADVICE = "pictures are read as pages of a PDF"
+_ARCHIVE_ADVICE = "unpack it and send its files"
+_ADVICE = {
+    "an OpenDocument file": "save it as Word, Excel, PowerPoint or PDF",
+    "an iWork document": "export it as Word, Excel, PowerPoint or PDF",
+    "an RTF document": "save it as Word or PDF",
+    "an e-book": "save it as PDF or HTML",
+    "a PostScript file": "save it as PDF",
+    "an Outlook message": "save it as .eml",
+    "an attachment that only Outlook reads (winmail.dat)": "ask its sender for the mail as HTML or plain text",
+    "an old or encrypted Office document": "save it as .docx, .xlsx or .pptx without a password",
+    "a PNG image": _PICTURE_ADVICE,
+    "a JPEG image": _PICTURE_ADVICE,
+    "a GIF image": _PICTURE_ADVICE,
+    "a TIFF image": _PICTURE_ADVICE,
+    "a gzip archive": _ARCHIVE_ADVICE,
+    "a RAR archive": _ARCHIVE_ADVICE,
+    "a 7z archive": _ARCHIVE_ADVICE,
+    "a zip archive": _ARCHIVE_ADVICE,
+}
+"""What makes a file readable that no parser reads."""
+_ANY_ADVICE = "send text, PDF, HTML, Office files, CSV or mail"
 
 
 def check_input_file(source: InputFile) -> None:
@@ -73,7 +104,9 @@ def detect_kind(data: bytes) -> str:
     if data.startswith(_ZIP):
         return next((kind for kind, folder in _OFFICE.items() if folder.encode() in data), _name_archive(data))
     if data.startswith(_OLE):
-        return "an old or encrypted Office document"
+        return "an Outlook message" if _OUTLOOK_STREAM in data else "an old or encrypted Office document"
+    if _MAIL.match(data[:_HEAD]):
+        return "eml"
     if _HTML.search(data[:2048]):
         return "html"
     return "binary data" if _is_binary(data) else "text"
@@ -97,14 +130,14 @@ def _check_office(source: InputFile) -> None:
 def _name_archive(data: bytes) -> str:
     match = _NAMED_ZIP.match(data)
     if match is None:
-        return _ARCHIVE
+        return "an iWork document" if b"Index/Document.iwa" in data else _ARCHIVE
     return "an e-book" if b"epub" in match[1] else "an OpenDocument file"
 
 
 def _check_text(source: InputFile) -> None:
     """Text has no magic number; it is rejected if it is recognised as something else."""
     looks_like = detect_kind(source.data)
-    if looks_like in {"text", "html"} or (looks_like == "a program" and not _is_binary(source.data)):
+    if looks_like in {"text", "html", "eml"} or (looks_like == "a program" and not _is_binary(source.data)):
         return
     raise _make_mismatch_error(source, looks_like)
 
@@ -131,8 +164,10 @@ def _is_binary(data: bytes) -> bool:
 
 def _make_mismatch_error(source: InputFile, looks_like: str | None = None) -> ParserUnsupportedError:
     kind = looks_like or detect_kind(source.data)
-    return ParserUnsupportedError(
-        f"{source.name or 'the file'} was given as {source.file_type} and looks like {kind}",
-        expected=source.file_type,
-        found=kind,
-    )
+    name = source.name or "the file"
+    is_named = TYPES.get(PurePath(name).suffix.lower()) == source.file_type
+    message = f"{name} was given as {source.file_type} and looks like {kind}" if is_named else f"{name} is {kind}"
+    is_readable = kind == "text" or kind in BUILT_IN_TYPES
+    advice = f"rename it to end in .{kind.replace('text', 'txt')}" if is_readable else _ADVICE.get(kind, _ANY_ADVICE)
+    message += f"; {advice}" if is_readable else f", which is not read; {advice}"
+    return ParserUnsupportedError(message, expected=source.file_type, found=kind)
