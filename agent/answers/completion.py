@@ -17,7 +17,7 @@ from agent.core.events import AnswerStarted, FinishReason, Purpose, StepOutput
 from agent.core.models import ChatMessage, JsonObject, PlanStep, Source, Tier
 from agent.core.plan_outcome import EMPTY_REPLIES, find_refusal_of_plan, is_router_replaced, list_abandoned_steps
 from agent.llm.port import ModelReply, read_end
-from agent.llm.prompts import render
+from agent.llm.prompts import format_block, quote_inline, render
 from agent.llm.replies import drop_foreign_calls
 from agent.llm.streamed_reply import to_openai_call
 from agent.run_context.answer_stream import DeltaWriter
@@ -47,7 +47,7 @@ LEFT_OUT = "; earlier messages are left out, because the model's context does no
 FAILED_STEPS_RULE = "- What stands inside <failed> blocks could not be found out: say so, and do not fill it in."
 CITATION_RULE = (
     "- Cite sources as [n] right after what they support; but put no [n] into a text that is to be used elsewhere, "
-    "such as a mail, a message or the content of a file. The sources:\n"
+    "such as a mail, a message or the content of a file."
 )
 REFUSED_IN_VAIN = "the model found no answer in the passages that were found"
 MEMORY_CHARS = 4_000
@@ -281,7 +281,7 @@ class CompletionWriter:
         """The messages: trusted text in the system message, the request and each result in its own block."""
         run = self._run
         before, after = split_at_prompt(run.state)
-        system = self._build_system_prompt(outcomes, sources, (*before, *after))
+        system = self._build_system_prompt(outcomes, (*before, *after), cites=self._cites(sources))
         messages: list[JsonObject] = [{"role": "system", "content": system}] if system else []
         spoken = remove_instructions(before)
         messages += [message.to_openai() for message in take_newest_messages(spoken, self._history_limit)]
@@ -290,6 +290,8 @@ class CompletionWriter:
         refused = _build_refusal_blocks(run)
         if outcomes or failed or refused:
             blocks = [*build_result_blocks(run, outcomes, failed), *refused]
+            if self._cites(sources):  # their names are of pages and files
+                blocks.append(format_data_block("sources", _list_sources(sources), limit=SKILL_CHARS))
             # The question stands last: a small model answers what it has read last.
             question = "\n".join((*blocks, format_data_block("user_request", question, limit=SKILL_CHARS)))
         earlier = run.state.retrieval.earlier_results if run.state.retrieval else ()
@@ -303,7 +305,7 @@ class CompletionWriter:
             remembered = "\n".join(f"- {item.text}" for item in memories)
             question = format_data_block("memory", remembered, limit=MEMORY_CHARS) + "\n" + question
         if feedback:
-            question += f"\n\nAn earlier answer was not accepted: {feedback}"
+            question += f"\n\nAn earlier answer was not accepted:\n{format_block('feedback', feedback)}"
         request = run.state.request
         if question or request.images or not messages:  # a client may send instructions without a question
             user_message = ChatMessage(
@@ -313,6 +315,10 @@ class CompletionWriter:
             messages.append(user_message.to_openai())
         messages += [message.to_openai() for message in remove_instructions(after)]
         return tuple(messages)
+
+    def _cites(self, sources: tuple[Source, ...]) -> bool:
+        """Whether the answer is to cite its sources by their numbers."""
+        return bool(sources) and not self._is_structured
 
     def _describe_language(self) -> str:
         """ ", in German": the language of the answer; "" for English, and for an answer that is translated."""
@@ -324,8 +330,9 @@ class CompletionWriter:
     def _build_system_prompt(
         self,
         outcomes: list[tuple[PlanStep, StepOutput]],
-        sources: tuple[Source, ...],
         history: tuple[ChatMessage, ...],
+        *,
+        cites: bool,
     ) -> str:
         """The operator's instructions, followed by the caller's own system messages."""
         room = self._run.room
@@ -336,16 +343,13 @@ class CompletionWriter:
             # Alone, the request speaks for itself: instructed about its language, a 1.5B model repeats it, and one that
             # asks for a translation names another.
             return "\n\n".join(part for part in (operator, room.persona) if part)
-        citations = ""
-        if sources and not self._is_structured:
-            citations = _list_citations(sources)
         return render(
             "completion",
             system=operator + "\n\n" if operator else "",
             persona=room.persona + "\n\n" if room.persona else "",
             language=self._describe_language(),
             failed=FAILED_STEPS_RULE + "\n" if failed else "",
-            citations=citations,
+            citations=CITATION_RULE if cites else "",
         )
 
     def _choose_tier(self) -> Tier:
@@ -369,9 +373,9 @@ def _build_refusal_blocks(run: Run) -> list[str]:
     return [format_data_block("failed", f"not called: {reason}", limit=SKILL_CHARS, tool=tools)] if reason else []
 
 
-def _list_citations(sources: tuple[Source, ...]) -> str:
+def _list_sources(sources: tuple[Source, ...]) -> str:
     listed = (f"[{source.id}] {source.name}" + (f" {source.url}" if source.url else "") for source in sources)
-    return CITATION_RULE + "\n".join(listed)
+    return "\n".join(map(quote_inline, listed))
 
 
 def _is_command(run: Run) -> bool:
