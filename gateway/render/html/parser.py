@@ -29,8 +29,8 @@ MAX_INLINE_CHARS: Final = 6_000
 """Longest paragraph whose marks are read. A longer one is shown as it is: looking for the ends of marks takes time that
 grows with the square of the length."""
 MAX_INLINE_WORK: Final = 40_000_000
-"""Most marks of all paragraphs of a text, each times the length of its paragraph, since the end of many a mark is looked
-for in the whole paragraph. Dense prose of the longest text takes half of it. What is beyond it is shown as it is."""
+"""Most marks of all paragraphs of a text, each times the length of its paragraph: the end of many a mark is looked for
+in the whole paragraph. Dense prose of the longest text takes half of it. What is beyond it is shown as it is."""
 MAX_NESTING: Final = 24
 RAW_TAGS: Final = frozenset(
     {
