@@ -11,7 +11,7 @@ from typing import NamedTuple
 from agent.core.models import ChatMessage, JsonObject, Source
 from agent.core.plan_outcome import find_refusal_of_plan, list_abandoned_steps
 from agent.core.run_state import StepResult
-from agent.llm.prompts import read_examples, render
+from agent.llm.prompts import format_block, quote_inline, read_examples, render
 from agent.planning.open_parts import list_unmade_changes
 from agent.run_context.conversation import (
     build_instructions,
@@ -28,7 +28,7 @@ FAILED_STEPS_RULE = "- What stands inside <failed> blocks could not be found out
 UNMADE_RULE = "- Nothing was changed, sent or saved. Say so, and do not say that anything was."
 CITATION_RULE = (
     "- Cite sources as [n] right after what they support; but put no [n] into a text that is to be used elsewhere, "
-    "such as a mail, a message or the content of a file. The sources:\n"
+    "such as a mail, a message or the content of a file."
 )
 MEMORY_CHARS = 4_000
 """Characters of memories in a completion's prompt."""
@@ -67,7 +67,7 @@ class CompletionPrompt:
         messages += [message.to_openai() for message in take_newest_messages(spoken, history_limit)]
         question = self._build_question(instructions)
         if feedback:
-            question += f"\n\nAn earlier answer was not accepted: {feedback}"
+            question += f"\n\nAn earlier answer was not accepted:\n{format_block('feedback', feedback)}"
         request = run.state.request
         if question or request.images or not messages:  # a client may send instructions without a question
             user_message = ChatMessage(
@@ -108,13 +108,18 @@ class CompletionPrompt:
             rules="\n".join(self._list_rules()),
         )
 
+    @property
+    def _cites(self) -> bool:
+        """Whether the answer is to cite its sources by their numbers."""
+        return bool(self._results.sources) and not self._is_structured
+
     def _list_rules(self) -> list[str]:
         """What holds for this answer alone."""
         rules = [FAILED_STEPS_RULE] if self._failed or self._refused else []
         if list_unmade_changes(self._run.state):
             rules.append(UNMADE_RULE)
-        if self._results.sources and not self._is_structured:
-            rules.append(_list_citations(self._results.sources))
+        if self._cites:
+            rules.append(CITATION_RULE)
         return rules
 
     def _build_question(self, instructions: str) -> str:
@@ -122,6 +127,8 @@ class CompletionPrompt:
         run, question = self._run, self._run.state.question
         if self._has_results:
             blocks = [*build_result_blocks(run, self._results.outcomes, self._failed), *self._refused]
+            if self._cites:  # the names are of pages and files
+                blocks.append(format_data_block("sources", _list_sources(self._results.sources), limit=SKILL_CHARS))
             if self._shows_examples:
                 wishes = "\n".join(part for part in (*self._list_rules(), name_language(run), instructions) if part)
                 blocks += [f"<instructions>\n{wishes}\n</instructions>"] if wishes else []  # not from outside
@@ -152,9 +159,9 @@ def _build_refusal_blocks(run: Run) -> list[str]:
     return [format_data_block("failed", f"not called: {reason}", limit=SKILL_CHARS, tool=tools)] if reason else []
 
 
-def _list_citations(sources: tuple[Source, ...]) -> str:
+def _list_sources(sources: tuple[Source, ...]) -> str:
     listed = (f"[{source.id}] {source.name}" + (f" {source.url}" if source.url else "") for source in sources)
-    return CITATION_RULE + "\n".join(listed)
+    return "\n".join(map(quote_inline, listed))
 
 
 @cache

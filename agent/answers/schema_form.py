@@ -17,7 +17,7 @@ from agent.core.errors import ModelRequestError, RunError
 from agent.core.events import StepOutput
 from agent.core.models import JsonObject, TailorOutput, Tier
 from agent.llm.port import ModelReply
-from agent.llm.prompts import render
+from agent.llm.prompts import format_block, render
 from agent.run_context.model_calls import MeteredModels, ModelCall
 from agent.run_context.outputs import format_data_block
 
@@ -85,7 +85,10 @@ class SchemaForm:
                 {"role": "assistant", "content": reply.text},
                 {
                     "role": "user",
-                    "content": render("tailor_schema_again", problems="\n".join(f"- {p}" for p in problems)),
+                    "content": render(
+                        "tailor_schema_again",
+                        problems=format_block("problems", "\n".join(f"- {p}" for p in problems)),
+                    ),
                 },
             )
         raise _make_error(

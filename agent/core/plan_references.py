@@ -121,6 +121,28 @@ def resolve_references(args: JsonObject, lookup: Lookup, *, texts: Collection[st
     return ResolvedArgs(filled, resolver.tainted, tuple(dict.fromkeys(resolver.used)))
 
 
+def set_apart_outside_values(text: JsonValue, lookup: Lookup) -> tuple[JsonValue, dict[str, str]]:
+    """A text in which references to results from outside stay as names, and the values by these names. All others are
+    resolved. For a model that does what the text says: it must not take a result for a part of its task.
+
+    Raises `ReferenceMissingError` as `resolve_references` does."""
+    values: dict[str, str] = {}
+
+    def fill(match: re.Match[str]) -> str:
+        resolver, reference = _Resolver(lookup), _parse_match(match)
+        value = format_spliced_text(resolver.resolve(reference, as_said=True))
+        if not resolver.tainted:
+            return value
+        name = _format_reference(reference)
+        values[name] = value
+        return name
+
+    unified = unify_references(text)
+    if not isinstance(unified, str):
+        return _Resolver(lookup).fill(text), {}
+    return _REFERENCE.sub(fill, unified), values
+
+
 def rename_references(value: JsonValue, names: Mapping[str, str]) -> JsonValue:
     """The value with the step ids of its references replaced by those in `names`."""
     if isinstance(value, str):
@@ -201,16 +223,17 @@ class _Resolver:
                 return value["$literal"]
             whole = _parse_whole_reference(value)
             if whole is not None:
-                return self._get(whole, as_said=as_said)
+                return self.resolve(whole, as_said=as_said)
             return {key: self.fill(item) for key, item in value.items()}
         if not isinstance(value, str):
             return value
         match = _REFERENCE.fullmatch(value.strip())
         if match is not None:
-            return self._get(_parse_match(match), as_said=as_said)
-        return _REFERENCE.sub(lambda found: format_spliced_text(self._get(_parse_match(found), as_said=True)), value)
+            return self.resolve(_parse_match(match), as_said=as_said)
+        return _REFERENCE.sub(lambda found: format_spliced_text(self.resolve(_parse_match(found), as_said=True)), value)
 
-    def _get(self, reference: Reference, *, as_said: bool) -> JsonValue:
+    def resolve(self, reference: Reference, *, as_said: bool) -> JsonValue:
+        """The value of a reference. Raises `ReferenceMissingError`."""
         try:
             output = self._lookup(reference.step_id)
         except KeyError:

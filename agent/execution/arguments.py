@@ -9,7 +9,12 @@ from agent.core.events import StepOutput
 from agent.core.json_schema import Violation, iter_violations
 from agent.core.json_texts import read_json_text
 from agent.core.models import JsonObject, PlanStep
-from agent.core.plan_references import list_literals, resolve_references
+from agent.core.plan_references import (
+    find_references,
+    list_literals,
+    resolve_references,
+    set_apart_outside_values,
+)
 from agent.core.run_state import RunState
 from agent.execution.decide import Start
 from agent.policy.approval import is_plan_approved
@@ -138,6 +143,17 @@ async def resolve_args(run: Run, start: Start) -> tuple[JsonObject, bool]:
     resolved = resolve_references(dict(step.args), outputs.__getitem__, texts=texts)
     args = read_container_args(spec, resolved.args) if spec is not None else resolved.args
     return args, tainted or resolved.tainted
+
+
+async def set_apart_task_values(run: Run, start: Start, args: JsonObject) -> JsonObject:
+    """The arguments of a skill as its model reads them: a result from outside within the task is an input of its own,
+    because the model does what its task says."""
+    task = start.step.args.get("task")
+    if not find_references(task):
+        return args
+    outputs = await load_inputs(run, start)
+    named, values = set_apart_outside_values(task, outputs.__getitem__)
+    return {**args, "task": named, **values}
 
 
 def _may_feedback_repeat_outside_text(state: RunState, start: Start) -> bool:

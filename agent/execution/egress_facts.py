@@ -8,12 +8,17 @@ from dataclasses import replace
 from pydantic import JsonValue
 
 from agent.core.errors import SkillUnknownError, ToolDeniedError
-from agent.core.events import AnswerFinished, StepOutput
+from agent.core.events import AnswerFinished, StepOutput, ToolCalled, ToolReturned
 from agent.core.json_schema import get_properties
 from agent.core.models import JsonObject, PlanStep
 from agent.core.run_state import AttemptState, CallState, RunState
 from agent.policy.approval import is_plan_approved
-from agent.policy.guardrails.chosen_values import ChosenValues, find_chosen_values, list_chosen_values
+from agent.policy.guardrails.chosen_values import (
+    ChosenValues,
+    find_chosen_values,
+    list_chosen_links,
+    list_chosen_values,
+)
 from agent.policy.guardrails.egress import (
     EgressFacts,
     EgressFinding,
@@ -34,6 +39,8 @@ from agent.tools.catalogue import get_server_name, is_foreign
 from agent.tools.declared_arguments import collect_arguments, iter_nested_schemas
 from agent.tools.extracted_fields import EXTRACT
 
+_LINKS = ""
+"""The group of the links that a run follows; the others have the names of their servers."""
 SKILL_FILE_TOOL = "read_skill_file"
 """Reads files that the operator installed."""
 
@@ -61,6 +68,7 @@ async def find_egress_problem(
         fixed_values=tuple(_iter_fixed_values(spec.input_schema)),
         declared_args=collect_arguments(spec.input_schema)[0],
     )
+    finding = finding or _find_chosen_links(run, spec, args, site, facts)
     if finding is not None or spec.is_trusted_server:
         return finding
     leaving = args if is_open_world else {name: args[name] for name in args.keys() & frozenset(spec.where_args)}
@@ -83,13 +91,46 @@ def _find_chosen_values(
         for call in attempt.calls
         if (other := run.engine.registry.find_spec(call.intent.tool)) is not None and _get_server(other) == server
     }
-    calls |= run.chosen_values.get(server, {})
-    key, chosen = _make_call_key(site.call_id, args), _list_chosen(spec, args, facts)
+    return _judge_choice(run, server, calls, args, site, _list_chosen(spec, args, facts))
+
+
+def _find_chosen_links(
+    run: Run, spec: ToolSpec, args: JsonObject, site: CallSite, facts: EgressFacts
+) -> EgressFinding | None:
+    """The reason why a person must allow the call if the run has followed many links since it read private text."""
+    if not facts.is_private or not spec.where_args:
+        return None
+    calls = {
+        _make_call_key(call.call_id, call.args): list_chosen_links(call.args, facts, other.where_args)
+        for call in _iter_calls_since_private(run, facts)
+        if (other := run.engine.registry.find_spec(call.tool)) is not None
+    }
+    return _judge_choice(run, _LINKS, calls, args, site, list_chosen_links(args, facts, spec.where_args))
+
+
+def _judge_choice(
+    run: Run, group: str, calls: dict[str, ChosenValues], args: JsonObject, site: CallSite, chosen: ChosenValues
+) -> EgressFinding | None:
+    """The reason why a person must allow one more call after the others of its group; None if it counts as one."""
+    calls |= run.chosen_values.get(group, {})
+    key = _make_call_key(site.call_id, args)
     calls.pop(key, None)
     finding = find_chosen_values(args, [*calls.values(), chosen])
     if finding is None:
-        run.chosen_values.setdefault(server, {})[key] = chosen
+        run.chosen_values.setdefault(group, {})[key] = chosen
     return finding
+
+
+def _iter_calls_since_private(run: Run, facts: EgressFacts) -> Iterator[ToolCalled]:
+    """Yields the calls that were begun after the run had read something private."""
+    is_private = facts.starts_private or bool(facts.extra)
+    for event in run.events:
+        body = event.body
+        if isinstance(body, ToolReturned):
+            spec = run.engine.registry.find_spec(body.tool)
+            is_private = is_private or _is_private(spec, tainted=body.tainted)
+        elif isinstance(body, ToolCalled) and is_private:
+            yield body
 
 
 def _make_call_key(call_id: str, args: JsonObject) -> str:
@@ -179,12 +220,16 @@ def _make_read(
     return ReadText(
         whole,
         is_untrusted=tainted,
-        is_private=tainted and not (spec is not None and spec.reads_public_pages),
+        is_private=_is_private(spec, tainted=tainted),
         address=(final if isinstance(final, str) and final else requested) if is_page else "",
         requested=requested,
         server=_get_server(spec) if spec is not None else "",
         is_shown=tool == SKILL_FILE_TOOL and not tainted,
     )
+
+
+def _is_private(spec: ToolSpec | None, *, tainted: bool) -> bool:
+    return tainted and not (spec is not None and spec.reads_public_pages)
 
 
 def _has_read_public_pages_only(run: Run, call: CallState, attempt: AttemptState) -> bool:

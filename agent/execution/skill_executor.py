@@ -16,11 +16,11 @@ from agent.execution.rules_skill import run_by_rules
 from agent.execution.skill_files import SkillFileTool
 from agent.execution.tool_turns import ToolTurns, build_assistant_message
 from agent.llm.port import read_end
-from agent.llm.prompts import render
+from agent.llm.prompts import format_block, render
 from agent.run_context.answer_stream import SkillReplyStream
 from agent.run_context.calls import CallSite
 from agent.run_context.model_calls import MeteredModels, ModelCall, to_assistant_turn
-from agent.run_context.outputs import SKILL_CHARS, cut_text, format_args, format_data_block
+from agent.run_context.outputs import SKILL_CHARS, format_args, format_data_block
 from agent.run_context.run import Run
 from agent.skills import Skill
 from agent.tools import Tool
@@ -37,8 +37,10 @@ class SkillExecutor:
         self._tools = list_scoped_tools(run, self._skill, step)
         self._turns = ToolTurns(run, self._tools, self._make_call_site, caller_kind="skill", tainted=False)
 
-    async def execute(self, args: JsonObject, feedback: str | None, *, tainted: bool) -> StepOutput:
-        """The skill's final text.
+    async def execute(
+        self, args: JsonObject, read_args: JsonObject, feedback: str | None, *, tainted: bool
+    ) -> StepOutput:
+        """The skill's final text. `read_args` are the arguments as a model reads them, `args` as rules do.
 
         Raises `SkillTurnsError`, `ModelOutputError` and `BudgetError`. If no model is reachable, calls the skill's
         tools by rules, and the output records why.
@@ -54,7 +56,7 @@ class SkillExecutor:
                 )
             return await self._run_by_rules(args, None if self._run.is_rules_mode else "no model is configured")
         try:
-            reply = await self._run_turns(args, feedback)
+            reply = await self._run_turns(read_args, feedback)
         except ModelError as error:
             if error.code == "ERR_MODEL_OUTPUT" or self._run.room.requires_model:
                 raise
@@ -158,9 +160,13 @@ class SkillExecutor:
             format_data_block("data", format_args(others), limit=SKILL_CHARS, name="inputs") + "\n" if others else ""
         )
         feedback_note = (
-            f"\nAn earlier attempt was not accepted: {feedback}\nDo it better this time." if feedback else ""
+            f"\nAn earlier attempt was not accepted:\n{format_block('feedback', feedback)}\nDo it better this time."
+            if feedback
+            else ""
         )
-        content = render("skill_task", task=cut_text(task, SKILL_CHARS), inputs=inputs, feedback=feedback_note)
+        content = render(
+            "skill_task", task=format_data_block("task", task, limit=SKILL_CHARS), inputs=inputs, feedback=feedback_note
+        )
         return {"role": "user", "content": content.strip()}
 
     def _make_call_site(self, number: int) -> CallSite:

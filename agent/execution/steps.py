@@ -10,7 +10,7 @@ from agent.core.events import EventDraft, StepOutput, StepSpeculative, StepStart
 from agent.core.models import JsonObject, PlanStep
 from agent.core.plan_outcome import REPEATED
 from agent.execution.approvals import ApprovalPendingError
-from agent.execution.arguments import resolve_args
+from agent.execution.arguments import resolve_args, set_apart_task_values
 from agent.execution.decide import Start, have_dependencies_succeeded
 from agent.execution.evidence import find_evidence_check
 from agent.execution.list_calls import ListCalls
@@ -97,7 +97,8 @@ async def _execute(run: Run, start: Start) -> tuple[list[EventDraft], StepOutput
     if step.is_plan_more:  # the workflow sees that it has succeeded, and asks the planner
         output = StepOutput(text="the planner reads the results of this round")
     elif step.action == "skill":
-        output = await SkillExecutor(run, step, number).execute(args, start.feedback, tainted=tainted)
+        read_args = await set_apart_task_values(run, start, args)
+        output = await SkillExecutor(run, step, number).execute(args, read_args, start.feedback, tainted=tainted)
     else:
         output = await CompletionWriter(run, step, number, await find_evidence_check(run, step)).write(start.feedback)
     return [], output

@@ -25,6 +25,7 @@ from agent.execution.arguments import find_argument_problem, parse_text_args
 from agent.execution.tool_gateway import BLOB_CHARS, call_tool
 from agent.execution.tool_turns import RequestedCall, ToolTurns, build_assistant_message, record_return
 from agent.llm.port import ResponseSchema, read_end
+from agent.llm.prompts import quote_inline
 from agent.run_context.calls import CallSite
 from agent.run_context.model_calls import MeteredModels, ModelCall, to_assistant_turn
 from agent.run_context.outputs import load_output, to_step_output
@@ -176,7 +177,7 @@ class SubAgentWork:
                 return self._build_partial_end("output", f"It ended without a readable result: {final}.")
             asked_again = True
             messages.append({"role": "assistant", "content": next_turn.text})
-            messages.append({"role": "user", "content": ASK_AGAIN.format(problem=final)})
+            messages.append({"role": "user", "content": ASK_AGAIN.format(problem=quote_inline(final))})
         return self._build_partial_end("turns", f"It used its {self._agent.MAX_TURNS} turns without a result.")
 
     async def _make_opening_call(self, messages: list[JsonObject]) -> SubAgentResult | None:

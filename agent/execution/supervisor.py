@@ -32,7 +32,7 @@ from agent.execution.evidence import build_judge_blocks, collect_figure_evidence
 from agent.execution.rounds import may_look_again
 from agent.execution.unasked_sources import list_unasked_sources
 from agent.llm.port import ResponseSchema
-from agent.llm.prompts import render
+from agent.llm.prompts import format_block, render
 from agent.llm.thoughts import split_text
 from agent.planning.list_steps import is_list_step, split_list_inputs
 from agent.run_context.model_calls import MeteredModels, ModelCall
@@ -229,7 +229,7 @@ class StepSupervisorAgent:
         self, step: PlanStep, attempt: AttemptState, output: StepOutput, checked: CheckResult
     ) -> str:
         blocks = await build_judge_blocks(self._run, step, attempt, output, checked.figures)
-        return f"{blocks}\nA check noticed: {checked.doubt}." if checked.doubt else blocks
+        return f"{blocks}\nA check noticed:\n{format_block('evidence', checked.doubt)}" if checked.doubt else blocks
 
     def _was_unreachable(self) -> bool:
         attempts = self._run.state.list_attempts()

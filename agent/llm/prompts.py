@@ -60,8 +60,8 @@ read_examples = PROMPTS.read_examples
 
 _TAG = re.compile(
     r"<(?=\s*+/\s*+(?:input|output|data)\b|"
-    r"\s*+/?\s*+(?:history|ground|memory|earlier_results|results?|failed|replan|instructions|user_request|task|intent|evidence|answer"
-    r"|claim)\b)",
+    r"\s*+/?\s*+(?:history|ground|memory|earlier_results|results?|failed|replan|instructions|user_request|task|intent|evidence"
+    r"|answer|claim|sources|feedback|problems)\b)",
     re.IGNORECASE,
 )
 """The opening of a tag that our prompts delimit blocks with. The first three are HTML's too: only their ends matter."""
@@ -75,8 +75,17 @@ _TURNS = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\U000e0000-\U
 def format_block(tag: str, text: str, /, **attributes: str) -> str:
     """Wraps `text` in a block; tags of blocks inside it are made inert, however they are written."""
     labels = "".join([f' {key}="{_format_attribute(value)}"' for key, value in attributes.items() if value])
-    inert = _TAG.sub(lambda _: "<\\", text)
-    return f"<{tag}{labels}>\n{inert}\n</{tag}>"
+    return f"<{tag}{labels}>\n{_make_inert(text)}\n</{tag}>"
+
+
+def quote_inline(text: str) -> str:
+    """A few words of a model or of a result within a sentence of a prompt: on one line, without tags of blocks."""
+    return _make_inert(_TURNS.sub("", _SPACE.sub(" ", text)))
+
+
+def _make_inert(text: str) -> str:
+    """The text with the tags of blocks broken."""
+    return _TAG.sub(lambda _: "<\\", text)
 
 
 def _format_attribute(value: str) -> str:

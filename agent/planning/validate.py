@@ -10,6 +10,7 @@ from agent.core.errors import PlanInvalidError
 from agent.core.json_schema import get_properties, iter_violations
 from agent.core.models import STEP_ID_PATTERN, Action, Effect, Executor, JsonObject, Plan, PlanStep, Tier
 from agent.core.plan_references import ITEM, find_references, is_literal, list_references
+from agent.llm.prompts import format_block
 from agent.planning.list_steps import find_list_problems, is_list_call, split_list_inputs
 from agent.planning.normalise import RawPlan, RawStep
 from agent.planning.reply_schema import COMPLETION
@@ -255,5 +256,5 @@ def build_completion(
 
 
 def format_problems(problems: Iterable[str]) -> str:
-    """Formats problems as the list in a second prompt."""
-    return "\n".join(f"- {problem}" for problem in problems)
+    """Formats problems, which quote the reply, as the list in a second prompt."""
+    return format_block("problems", "\n".join(f"- {problem}" for problem in problems))

@@ -13,7 +13,7 @@ from agent.core.errors import ModelError, ToolError, ToolInputError, ToolOutputE
 from agent.core.fenced_json import iterate_json_blocks
 from agent.core.models import DeferredModel, JsonObject
 from agent.llm.port import ResponseSchema
-from agent.llm.prompts import format_block, render
+from agent.llm.prompts import format_block, quote_inline, render
 from agent.tools import PlanHints, ToolContext, ToolResult, TypedTool
 from agent.tools.extracted_fields import EXTRACT, build_fields_schema, describe_fields, parse_fields, read_values
 
@@ -67,7 +67,7 @@ class ExtractTool(TypedTool[ExtractInput, ExtractOutput]):
             raise ToolInputError("there is nothing to read: the value is empty", agent_id=self.name)
         schema = ResponseSchema("fields", build_fields_schema(fields))
         excerpt = text[:MAX_CHARS]
-        wanted = f"Looked for: {args.wanted}\n" if args.wanted else ""
+        wanted = f"Looked for: {quote_inline(args.wanted)}\n" if args.wanted else ""
         messages: list[JsonObject] = [
             {"role": "system", "content": render("extract", fields=describe_fields(fields))},
             {"role": "user", "content": f"{wanted}{format_block('data', excerpt)}\nReply with the JSON object only."},
@@ -80,12 +80,12 @@ class ExtractTool(TypedTool[ExtractInput, ExtractOutput]):
                 values, problems = read_values(fields, extracted)
                 if not problems:
                     return ExtractOutput.model_validate(values)
-            problem_lines = "\n".join(f"- {problem}" for problem in problems)
+            listed = format_block("problems", "\n".join(f"- {problem}" for problem in problems))
             messages += [
                 {"role": "assistant", "content": reply[:4_000] or "(nothing)"},
                 {
                     "role": "user",
-                    "content": f"That reply does not fit:\n{problem_lines}\nReply with the JSON object only.",
+                    "content": f"That reply does not fit:\n{listed}\nReply with the JSON object only.",
                 },
             ]
         raise ToolOutputError(f"the model gave no fields that fit: {'; '.join(problems)}", agent_id=self.name)

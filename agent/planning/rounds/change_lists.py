@@ -17,7 +17,7 @@ from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject, PlanStep
 from agent.core.plan_references import quote_literal
 from agent.llm.port import ResponseSchema
-from agent.llm.prompts import render
+from agent.llm.prompts import quote_inline, render
 from agent.llm.schema_derivation import join_schemas
 from agent.planning.list_steps import FOR_EACH
 from agent.planning.open_parts import TOGETHER, WAITS
@@ -150,7 +150,7 @@ async def _ask(
         for one in decided
     ]
     turn: JsonObject = {"next": {"kind": "calls", "todo": [*parts], "calls": calls}}
-    lines = "\n".join(f"{number}. {part}" for number, part in enumerate(parts, start=1))
+    lines = "\n".join(f"{number}. {quote_inline(part)}" for number, part in enumerate(parts, start=1))
     messages = (
         *dialogue.messages,
         say("assistant", encode_decision(turn)),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject
-from agent.llm.prompts import format_block, render
+from agent.llm.prompts import format_block, quote_inline, render
 from agent.planning.planner import PlannerModel
 from agent.planning.reply import PlanReply, list_calls
 from agent.planning.request import PlanningRequest, RoundCall
@@ -39,7 +39,8 @@ async def choose_things(model: PlannerModel, request: PlanningRequest, decision:
     if group is None or not changes:
         return decision
     results = (format_block("result", look.text[:RESULT_CHARS], of=name) for name, look in group.looks.items())
-    question = render("decide_which", results="\n".join(results), part=group.part, values=", ".join(group.looks))
+    values = ", ".join(map(quote_inline, group.looks))
+    question = render("decide_which", results="\n".join(results), part=quote_inline(group.part), values=values)
     word = await model.ask_word(({"role": "user", "content": question},))
     chosen = next((name for name in group.looks if name.casefold() == word), None)
     if chosen is None:

@@ -9,7 +9,7 @@ from agent.core.errors import PlanInvalidError
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
 from agent.llm.port import ResponseSchema
-from agent.llm.prompts import render
+from agent.llm.prompts import format_block, quote_inline, render
 from agent.planning.planned import Rejection
 from agent.planning.reply import list_calls, list_todo
 from agent.planning.request import PlanningRequest, RoundCall
@@ -127,7 +127,7 @@ class Dialogue:
         self.parts = []
         self.must_call = True
         self.tools = tuple(spec for spec in self.tools if not spec.has_side_effect)
-        self._add_to_last(render("decide_doubt", doubt=self.request.doubt))
+        self._add_to_last(render("decide_doubt", doubt=quote_inline(self.request.doubt)))
 
     def follow_look(self) -> None:
         """Has the next decision call a tool that works on what the last round looked at, with its inputs explained."""
@@ -138,7 +138,9 @@ class Dialogue:
             self._add_to_last(render("decide_follow", tools="\n".join(map(format_inputs, self.tools))))
             last = self.request.rounds[-1]
             if last.failed:  # what stands last is what a small model heeds
-                self._add_to_last(render("decide_correct", error=last.text[-ERROR_CHARS:].strip()))
+                self._add_to_last(
+                    render("decide_correct", error=format_block("failed", last.text[-ERROR_CHARS:].strip()))
+                )
 
     def follow_failure(self) -> None:
         """Has the next decision look up what a call that failed for the first open part only describes, or make one
@@ -285,7 +287,7 @@ class Dialogue:
         if lookups:
             self.tools, self.values, self.must_call, self.is_looking_up = tuple(lookups), {}, True, True
             lines = "\n".join(map(format_tool_line, lookups))
-            self._add_to_last(render("decide_lookup", value=value, tool=tool, tools=lines))
+            self._add_to_last(render("decide_lookup", value=quote_inline(value), tool=tool, tools=lines))
         return bool(lookups)
 
     def _list_values(self, call: RoundCall) -> dict[str, list[str]]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from agent.core.errors import ModelContextError, ModelError, ModelUnreachableError, PlanInvalidError
 from agent.llm.port import ModelReply
-from agent.llm.prompts import render
+from agent.llm.prompts import quote_inline, render
 from agent.planning.open_parts import CHECK, LOOKS_UP, MAY_CHANGE, TOGETHER, WAITS, divide_parts, is_together
 from agent.planning.planned import Planned, Rejection
 from agent.planning.planner import PlannerModel, append_new_steps, build_completion_plan, build_plan_steps
@@ -280,7 +280,7 @@ class RoundPlanner:
         # Beside tools that only read: a choice of changes alone has the model change what it was to look up.
         lines = {spec.name: format_tool_line(spec) for spec in fitting} | changing
         dialogue.questioned_part = part
-        question = render("decide_step", part=part, tools="\n".join(lines.values()))
+        question = render("decide_step", part=quote_inline(part), tools="\n".join(lines.values()))
         messages = (*dialogue.messages, say("assistant", encode_decision(ANSWER)), say("user", question))
         chosen = read_choice(await self._model.ask(messages, build_choice_schema([*lines, NO_TOOL])))
         called = {call.tool for call in request.rounds if not call.failed}

@@ -12,7 +12,7 @@ from itertools import groupby
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject
-from agent.llm.prompts import format_block, render
+from agent.llm.prompts import format_block, quote_inline, render
 from agent.planning.prompt import QUESTION_CHARS, RESULT_CHARS, format_context, truncate
 from agent.planning.request import PlanningRequest, RoundCall
 from agent.planning.rounds.decision_schema import LATER, MAX_TOOLS
@@ -173,10 +173,11 @@ def build_reminder(request: PlanningRequest, parts: Sequence[str]) -> str:
     next of its open parts."""
     reason = request.replan_reason
     failed = any(call.failed for call in request.rounds)
-    note = f"{truncate(reason, RESULT_CHARS)}\n" if reason is not None and not failed else ""
+    is_noted = reason is not None and not failed
+    note = format_block("replan", truncate(reason, RESULT_CHARS)) + "\n" if is_noted else ""
     question = truncate(request.question, QUESTION_AGAIN_CHARS)
     if request.may_call and parts:
-        return note + render("decide_part", request=question, part=parts[0])
+        return note + render("decide_part", request=question, part=quote_inline(parts[0]))
     return note + render("decide_next" if request.may_call else "decide_last", request=question)
 
 

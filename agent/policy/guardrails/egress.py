@@ -300,10 +300,14 @@ def _get_key(address: str) -> str:
     return next(iter(_list_keys(address)), "")
 
 
+def _is_given_address(key: str, address: str, facts: EgressFacts) -> bool:
+    return key in facts.free_keys or facts.has_given(address)
+
+
 def _judge_address(address: str, facts: EgressFacts, server: str) -> EgressFinding | None:
     """The reason why a person must allow fetching the address, or None if it is free."""
     key = _get_key(address)
-    if key in facts.free_keys or facts.has_given(address):
+    if _is_given_address(key, address, facts):
         return None
     if not key:  # an identifier of the server's own, such as the URI of a resource
         if facts.is_private and not _is_known_value(address, facts, server):
@@ -329,6 +333,12 @@ def _judge_address(address: str, facts: EgressFacts, server: str) -> EgressFindi
 def _is_known_value(value: JsonValue, facts: EgressFacts, server: str) -> bool:
     """Whether a value was given, planned, or returned by the server that it goes to, and not by another source."""
     return is_given_value(value, facts) or facts.may_return(str(value).strip(), server)
+
+
+def is_chosen_link(address: str, facts: EgressFacts) -> bool:
+    """Whether an address is free only as a link of a result, and not because somebody gave it."""
+    key = _get_key(address)
+    return bool(key) and not _is_given_address(key, address, facts)
 
 
 def is_given_value(value: JsonValue, facts: EgressFacts) -> bool:

@@ -28,6 +28,9 @@ from gateway.render.html.formulas import keep_formula
 MAX_INLINE_CHARS: Final = 6_000
 """Longest paragraph whose marks are read. A longer one is shown as it is: looking for the ends of marks takes time that
 grows with the square of the length."""
+MAX_INLINE_WORK: Final = 40_000_000
+"""Most marks of all paragraphs of a text, each times the length of its paragraph: the end of many a mark is looked for
+in the whole paragraph. Dense prose of the longest text takes half of it. What is beyond it is shown as it is."""
 MAX_NESTING: Final = 24
 RAW_TAGS: Final = frozenset(
     {
@@ -39,6 +42,7 @@ RAW_TAGS: Final = frozenset(
 """HTML that a text may write itself. All other tags are shown as they are written."""
 ARTIFACT: Final = re.compile(r"/v1/runs/\w+/artifacts/[\w./%-]{1,300}\.(?:png|jpe?g|gif|webp)", re.IGNORECASE)
 """The address of a picture that a tool has made. Other pictures become links: nothing is loaded from other hosts."""
+_MARK = re.compile(r"[^\w\s.,]")
 _ADDRESS = re.compile(r"(?:https?://|mailto:)\S", re.IGNORECASE)
 _TAG = re.compile(r"</?([A-Za-z][A-Za-z0-9-]*)|<[!?]")
 _CHECKBOX = re.compile(
@@ -92,10 +96,17 @@ def _is_artifact(url: str) -> bool:
 
 
 def _parse_inline(state: StateCore) -> None:
-    """Parses the words of all blocks, but those of overlong paragraphs."""
-    long = [token for token in state.tokens if token.type == "inline" and len(token.content) > MAX_INLINE_CHARS]
-    for token in long:
-        token.type = "overlong"
+    """Parses the words of all blocks, but those of paragraphs that take too long."""
+    long, left = [], MAX_INLINE_WORK
+    for token in state.tokens:
+        if token.type != "inline":
+            continue
+        work = len(_MARK.findall(token.content)) * len(token.content)
+        if work > left or len(token.content) > MAX_INLINE_CHARS:
+            token.type = "overlong"
+            long.append(token)
+        else:
+            left -= work
     parse_inline(state)
     for token in state.tokens:
         _mark_linked_images(token.children or ())

@@ -82,7 +82,7 @@ def test_failed_sentences_are_described_and_replaced_in_their_place() -> None:
     checker = make_checker()
     checked = checker.check(parse_answer(f"Employees have 99 days [1]. {TRAINS} It costs 77 [2]."))
     assert describe_problems([one for one in checked if one.problem]).startswith(
-        "1. Employees have 99 days. [1]\n   ('99 days' is not in [1])"
+        "<problems>\n1. Employees have 99 days. [1]\n   ('99 days' is not in [1])"
     )
     again = checker.check(replace_failed(checked, f"1. {DAYS}\n2. -"))
     assert render(select_supported(again), checker).text == f"{DAYS} {TRAINS}"

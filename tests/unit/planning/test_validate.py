@@ -130,7 +130,7 @@ def test_a_plan_without_steps_is_refused() -> None:
 def test_all_problems_are_told_at_once() -> None:
     found = problems(wire_step("s1", "nonsense"), wire_step("s2", "web_fetch", "s9"))
     assert [text.split(" ", 2)[1] for text in found] == ["s1", "s2:", "s2"]
-    assert format_problems(found) == "".join(f"- {text}\n" for text in found).rstrip("\n")
+    assert format_problems(found) == "\n".join(("<problems>", *(f"- {text}" for text in found), "</problems>"))
 
 
 def test_a_reference_makes_a_dependency_of_its_own() -> None:

@@ -12,6 +12,7 @@ from agent.core.models import JsonObject
 from agent.execution.open_questions import ask_user
 from agent.execution.run_catalogue import build_catalogue, list_callable
 from agent.llm.port import ResponseSchema
+from agent.llm.prompts import format_block
 from agent.planning.planned import Planned
 from agent.run_context.model_calls import MeteredModels, ModelCall
 from agent.run_context.outputs import SKILL_CHARS, format_data_block
@@ -96,7 +97,11 @@ async def _extract_arguments(run: Run, recipe: Recipe, text: str) -> Arguments:
         for one in recipe.parameters
     ]
     parameter_lines = "\n".join(json.dumps(one, ensure_ascii=False) for one in parameters)
-    system = render("recipe_arguments", description=recipe.description, parameters=parameter_lines)
+    system = render(
+        "recipe_arguments",
+        description=format_block("data", recipe.description),
+        parameters=format_block("data", parameter_lines),
+    )
     messages: tuple[JsonObject, ...] = (
         {"role": "system", "content": system},
         {"role": "user", "content": format_data_block("request", text, limit=SKILL_CHARS)},

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from agent.core.errors import ModelOutputError
 from agent.core.models import ChatMessage, JsonObject
+from agent.llm.prompts import format_block
 from agent.run_context.outputs import format_data_block
 from gateway.features.documents.engine.grounded_answers.answer_builder import AnswerBuilder, BuiltAnswer
 from gateway.features.documents.engine.grounded_answers.claim_review import (
@@ -75,7 +76,7 @@ def build_messages(
     # After the passages: small models answer a question that they read before long passages with a refusal.
     parts.append(format_data_block("user_request", request.user_query, limit=QUESTION_CHARS))
     if feedback:
-        parts.append(f"\nAn earlier answer was not accepted: {feedback}")
+        parts.append(f"\nAn earlier answer was not accepted:\n{format_block('feedback', feedback)}")
     user_message = ChatMessage(role="user", content="\n".join(parts), images=images).to_openai()
     return {"role": "system", "content": system}, *history, user_message
 

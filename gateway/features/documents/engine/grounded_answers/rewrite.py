@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from agent.llm.prompts import format_block
 from gateway.features.documents.engine.grounded_answers.answer_units import Unit, parse_answer
 from gateway.features.documents.engine.grounded_answers.evidence_checker import CheckedUnit
 
@@ -14,10 +15,11 @@ SHOWN_CHARS = 600
 
 def describe_problems(failed: Sequence[CheckedUnit]) -> str:
     """The failed sentences as a numbered list, each with its problem."""
-    return "\n".join(
+    lines = (
         f"{number}. {_format_with_citations(one.unit)[:SHOWN_CHARS]}\n   ({one.problem})"
         for number, one in enumerate(failed, start=1)
     )
+    return format_block("problems", "\n".join(lines))
 
 
 def replace_failed(checked: Sequence[CheckedUnit], reply: str) -> list[Unit]:

@@ -13,7 +13,7 @@ from agent.core.concurrent_calls import gather_all
 from agent.core.events import StepOutput
 from agent.core.models import DeferredModel, FrozenModel, JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty
-from agent.llm.prompts import format_block
+from agent.llm.prompts import format_block, quote_inline
 from agent.subagents.base import Caller, SubAgent, SubAgentResources, ToolCalls
 from agent.subagents.model_uncertainty import ModelUncertainty
 from agent.text.plurals import format_count
@@ -94,7 +94,9 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
         """The question, and where to look."""
         where = [f"Collection: {self.task.collection}"] if self.task.collection else []
         where += [f"Page: {url}" for url in self.task.urls]
-        return "\n".join(["Research this question.", format_block("task", self.task.question), *where])
+        return "\n".join(
+            ["Research this question.", format_block("task", self.task.question), *map(quote_inline, where)]
+        )
 
     def record_call(self, tool: str, args: JsonObject, output: StepOutput) -> None:
         """Records what was read, by source."""

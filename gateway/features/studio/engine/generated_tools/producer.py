@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from agent.core.models import JsonObject, Tier
 from agent.execution.subagent_work import parse_final
 from agent.llm.port import ResponseSchema
-from agent.llm.prompts import format_block
+from agent.llm.prompts import format_block, quote_inline
 from agent.tools import ToolModel, build_flat_schema
 from gateway.features.studio.engine.generated_tools.models import CodeReview, GeneratedCode, Manifest, ToolTests
 from gateway.features.studio.engine.generated_tools.source_rules import ALLOWED_IMPORTS
@@ -62,7 +62,7 @@ class ToolProducer:
             format_block("user_request", self._request),
             format_block("result", code, source="the code"),
             f"Permissions: {tests.permissions.model_dump_json(include={'hosts', 'folders', 'tools'})}",
-            *(f"Noticed: {warning}" for warning in warnings),
+            *(f"Noticed: {quote_inline(warning)}" for warning in warnings),
         ]
         return await self._ask(CodeReview, render("tool_review"), parts, (), "high")
 

@@ -27,6 +27,7 @@ _BASE64_LINE = rb"[A-Za-z0-9+/]{4,}={0,2}"
 _WHITE_SPACE = frozenset({b"09", b"0A", b"0D", b"0a", b"0d"})
 _MAIL = {"content-type": "message/rfc822"}
 """What a part of a digest is that does not say what it is."""
+_SPACES = re.compile(r"\s+")
 _ADDRESS = re.compile(r"[A-Za-z]{2,8}://\S+")
 _PARAMETER = re.compile(r""";\s*([\w*-]+)\s*=\s*("[^"]*"|[^;\s]+)""")
 
@@ -116,8 +117,13 @@ def _split(data: bytes) -> _Part:
         body = b"" if match is None else data[match.end() :]
     fields: dict[str, str] = {}
     for name, value in _FIELD.findall(head):
-        fields.setdefault(name.decode("ascii").lower(), re.sub(r"\s*\r?\n\s+", " ", value.decode("latin-1")))
+        fields.setdefault(name.decode("ascii").lower(), _SPACES.sub(_unfold, value.decode("latin-1")))
     return _Part(fields, body)
+
+
+def _unfold(spaces: re.Match[str]) -> str:
+    """One space in place of the break of a folded line and all spaces around it; other spaces stay."""
+    return " " if "\n" in spaces[0][:-1] else spaces[0]
 
 
 def _count(part: _Part, source: SourceText, depth: int) -> None:
