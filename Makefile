@@ -113,7 +113,7 @@ bench-reading: $(DEV_STAMP) ## Print how much of each file is read beside other 
 bench-search: $(DEV_STAMP) ## Print times and sizes of search by words among many passages (BENCH_PASSAGES, BENCH_STORE)
 	@$(BIN)/python -m tests.bench.search_scale
 
-requirements: $(DEV_STAMP) ## Run the tests of each requirement and list the rows without one (REQUIREMENTS=S001-18; half an hour for all)
+requirements: $(DEV_STAMP) ## Run the tests of each requirement and list the rows without one (REQUIREMENTS=S001-18; half an hour for all; needs chromium)
 	@$(BIN)/python -m tests.requirements $(REQUIREMENTS)
 
 eval-talks: $(DEV_STAMP) ## Ask the labelled conversations about documents, by rules and with the configured model if any

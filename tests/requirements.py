@@ -35,8 +35,8 @@ DEVIATIONS: Mapping[str, str] = {
 }
 SHOWN_TESTS = 3
 MARKER = "pytest.mark.row"
-CHOSEN = "not long and not browser and not model"
-"""Which tests of rows are run: unlike in `make test`, those that need namespaces too."""
+CHOSEN = "not long and not model"
+"""Which tests of rows are run: unlike in `make test`, those that need namespaces or Chromium too."""
 _TITLES = {
     "S000": "Conversations that build pipelines (first document)",
     "S001": "Agent service (second document)",

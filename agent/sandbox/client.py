@@ -172,9 +172,8 @@ async def _start_zygote(*, isolated: bool) -> tuple[asyncio.subprocess.Process, 
         problem = f"it was not ready within {START_SECONDS:g} s"
     except OSError as error:
         problem = str(error)
-    except asyncio.CancelledError:
-        ours.close()
-        signal_group(process, signal.SIGKILL)
+    except BaseException:  # cancellation too: nobody else knows of the process
+        await _end_process(process, ours)
         raise
     if problem is not None:
         await _end_process(process, ours)

@@ -1,6 +1,6 @@
 /** Past chats: searched, renamed, exported and deleted; a dot shows what goes on or waits. */
 
-import { get, post, request, send } from "./api.js";
+import { get, isAtLimit, post, request, send } from "./api.js";
 import { note, pathOf } from "./conversation.js";
 import { button, confirming, el, fill, icon, isComposing, moment } from "./dom.js";
 import { OPEN } from "./follow.js";
@@ -22,7 +22,8 @@ export function pastChats({ gone, named }) {
       el("nav.scroll", { "aria-label": "Past chats" }, list, more)));
   const narrow = matchMedia("(max-width: 60rem)");
   narrow.addEventListener("change", () => (element.open = !narrow.matches));
-  for (const sign of ["reachchange", "limitchange"]) addEventListener(sign, () => later());
+  addEventListener("reachchange", () => later());
+  addEventListener("limitchange", () => isAtLimit() || later()); // before its end, to look would only use up what is waited for
   addEventListener("hashchange", () => narrow.matches && (element.open = false)); // a chat was chosen
   addEventListener("keydown", (event) => {
     if (event.key !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || document.querySelector("dialog[open]")) return;
@@ -35,7 +36,7 @@ export function pastChats({ gone, named }) {
   let rows = [];
   let next = null;
   let current = "";
-  let shown = ""; // the words that the list is of
+  let shown = null; // the words that the list is of, once there is one
   let timer = 0;
   let isSought = false; // the field, from another view
 
@@ -78,7 +79,7 @@ export function pastChats({ gone, named }) {
     if (before) wanted.set("before", before);
     const words = search.value.trim();
     if (words) wanted.set("query", words);
-    const isLook = !before && rows.length > 0 && words === shown; // nobody waits for it, and may write something meanwhile
+    const isLook = !before && words === shown; // nobody waits for it, and may write something meanwhile
     const page = await get(`v1/conversations?${wanted}`, { quiet: isLook });
     if (words !== search.value.trim() || (before && before !== next)) return; // of other words, or pressed twice
     const isSame = shown === words;
@@ -103,7 +104,7 @@ export function pastChats({ gone, named }) {
       await load(null);
       if (rows.some((row) => row.open_runs && row.status !== "awaiting_approval")) timer = setTimeout(() => element.checkVisibility() && refresh(), LOOK_MS);
     } catch {
-      if (rows.length && shown === search.value.trim()) return; // they stay; the header says what is wrong
+      if (shown === search.value.trim()) return; // they stay; the header says what is wrong
       fill(list, el("li.quiet.pad", {}, "They cannot be listed now."));
       more.hidden = true;
     }
@@ -234,5 +235,5 @@ export function pastChats({ gone, named }) {
     gone(row.id);
   }
 
-  return { element, refresh, seeks, words: () => wordsOf(shown) };
+  return { element, refresh, seeks, words: () => wordsOf(shown ?? "") };
 }

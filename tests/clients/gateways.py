@@ -44,7 +44,7 @@ def build_studio_rules() -> tuple[Rule, ...]:
     tool = intent("tool_generation", "tool_generate", description="Convert our part numbers: A-12 becomes 12A.")
     return (
         routes(intent("query", "rooms_list"), about="Which rooms are there"),
-        routes(intent("room_management", "room_create", name="Support Team"), about="Make a room"),
+        routes(intent("room_management", "room_create", name="Support Team"), about="Make a room called"),
         routes(intent("query", "compare"), about="Compare the rooms"),
         routes(tool, about="Write a tool"),
         concludes("They differ in their tools.", about="query: compare"),

@@ -1,5 +1,7 @@
 """`run_python`: honest programs, their inputs, files and artifacts, as a tool and over HTTP."""
 
+import asyncio
+import os
 import struct
 import zlib
 from collections.abc import AsyncIterator
@@ -23,6 +25,7 @@ from mcp_tools.builtin.file_roots import FileRoots
 from mcp_tools.builtin.run_python import RunPythonTool
 from tests.integration.conftest import Serve
 from tests.support.keys import bearer, created_key
+from tests.support.mcp_client import until
 from tests.support.sandboxes import LIMITS, open_sandbox, requires_sandbox
 from tests.support.script import plans, says, script
 
@@ -259,6 +262,20 @@ async def test_a_sandbox_that_cannot_start_is_reported(folder: Path, monkeypatch
     sandbox = Sandbox(LIMITS, parallel=1)
     with pytest.raises(ToolError, match="the sandbox cannot be started: its process ended at once"):
         await call(folder, sandbox, "1")
+    await sandbox.aclose()
+
+
+async def test_a_start_that_is_given_up_leaves_no_process() -> None:
+    def list_children() -> set[str]:
+        return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+
+    sandbox, before = Sandbox(LIMITS, parallel=1), list_children()
+    starting = asyncio.create_task(sandbox.start())
+    await until(lambda: list_children() > before)
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    assert list_children() == before
     await sandbox.aclose()
 
 
