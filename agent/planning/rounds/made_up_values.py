@@ -103,6 +103,13 @@ class MadeUpValue:
         return (least == 1 or " " in text) and len(WORD.findall(text)) >= least
 
     @property
+    def is_date_for_identifier(self) -> bool:
+        """Whether it is the date of what is meant, and the input takes an identifier."""
+        text = self.value.strip() if isinstance(self.value, str) else ""
+        dates = find_dates(text) if takes_identifier(self.name) else []
+        return len(dates) == 1 and dates[0].text == text
+
+    @property
     def _names_something(self) -> bool:
         return self.spec.get_role(self.name) in _NAMING_ROLES
 
@@ -132,6 +139,8 @@ def _describe_problem(value: MadeUpValue) -> str:
     problem = f"{value.step.tool}: the value {repr(value.value)[:REPORTED_CHARS]} of {value.place}"
     if value.refused_by:
         return f"{problem} is unknown to {value.refused_by}; call {value.refused_by} with another value first"
+    if value.is_date_for_identifier:
+        return f"{problem} is a date and no identifier; look the identifier up first"
     remedy = "look it up, or ask the user" if value.is_required else "leave the input out"
     return f"{problem} stands neither in the request nor in a result; {remedy}"
 
@@ -156,7 +165,11 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
         allowed_words = KnownWords([*known_texts, _DIGITS.sub(" ", described)])
         values = [*_iter_values(step, spec)]
         named_values = [one for one in values if not one.is_written]
-        made_up = [one for one in named_values if not is_known(one.value, known_words, allowed_words, one.label)]
+        made_up = [
+            one
+            for one in named_values
+            if one.is_date_for_identifier or not is_known(one.value, known_words, allowed_words, one.label)
+        ]
         made_up = [one for one in made_up if not _ends_span(one, named_values, known_words)]
         made_up = [
             replace(
@@ -169,6 +182,7 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
         borrowed = _list_borrowed(values, known_texts, described)
         places = {one.place for one in borrowed}
         made_up = [one for one in made_up if one.place not in places] + borrowed
+        made_up = made_up or _list_empty(step, spec)
         made_up = made_up or _list_unasked_texts(values, KnownWords([*request_texts, described]))
         made_up_values += made_up
         refused = [replace(one, refused_by=unknown_values.get(str(one.value).casefold(), "")) for one in values]
@@ -340,6 +354,12 @@ def _iter_values(step: PlanStep, spec: ToolSpec) -> Iterator[MadeUpValue]:
                 if literal is not None and not isinstance(literal, bool) and key not in listed:
                     listed.add(key)
                     yield MadeUpValue(step, spec, name, literal, path)
+
+
+def _list_empty(step: PlanStep, spec: ToolSpec) -> list[MadeUpValue]:
+    """The needed lists and objects that are empty: an order without lines."""
+    given = ((name, read_json_text(step.args.get(name))) for name in spec.required)
+    return [MadeUpValue(step, spec, name, value) for name, value in given if value in ([], {})]
 
 
 def _list_inputs(step: PlanStep, spec: ToolSpec) -> list[JsonObject]:

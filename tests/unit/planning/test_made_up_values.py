@@ -124,7 +124,7 @@ def test_the_values_of_a_call_that_the_client_runs_are_its_own_concern() -> None
         ({"payments": [{"to": "$s0.output.to", "amount": "5"}]}, []),
         ({"payments": [{"to": {"$literal": "eve"}, "amount": "5"}]}, ["payments[0].to"]),
         ({"payments": [{"to": None, "amount": True}]}, []),
-        ({"payments": [], "note": "all the best to you and yours", "to": "ann"}, []),
+        ({"payments": [{"to": "ann"}], "note": "all the best to you and yours", "to": "ann"}, []),
         ({"payments": [], "to": "the new partner of the firm"}, ["to"]),
     ],
 )  # fmt: skip
@@ -313,6 +313,28 @@ def test_no_input_is_asked_for_twice_in_a_row() -> None:
     assert select_missing([made_up], replace(request, history=(question, answer, other, answer))) == ()
     done = ChatMessage(role="assistant", content="It is done.")
     assert select_missing([made_up], replace(request, history=(question, answer, done, answer))) == (made_up,)
+
+
+@pytest.mark.parametrize("payments", [[], "[]"])
+def test_a_needed_list_that_is_empty_is_asked_for(payments: JsonValue) -> None:
+    request = ask("Pay the plumber what he gets")
+    made_up = find_made_up_values([make_step("pay", payments=payments)], request)
+    assert [one.place for one in select_missing(made_up, request)] == ["payments"]
+    assert find("Pay the plumber what he gets", "pay", payments=[{"to": "plumber"}], options={}) == []
+
+
+def test_a_date_is_no_identifier_of_what_is_cancelled() -> None:
+    cancel = spec("cancel", {"lesson_id": TEXT, "day": TEXT}, ["lesson_id"], annotations=SIDE_EFFECT)
+    request = asking("Cancel the lesson on 12 jan 2027", catalogue=Catalogue(skills=(), tools=(cancel,)))
+    for args, places in (
+        ({"lesson_id": "12 jan 2027"}, ["lesson_id"]),
+        ({"lesson_id": "2027-01-12"}, ["lesson_id"]),
+        ({"day": "2027-01-12"}, []),
+    ):
+        made_up = find_made_up_values([make_step("cancel", **args)], request)
+        assert [one.place for one in made_up] == places, args
+    with pytest.raises(MadeUpValueError, match="is a date and no identifier; look"):
+        raise MadeUpValueError(find_made_up_values([make_step("cancel", lesson_id="12 jan 2027")], request))
 
 
 def test_what_a_person_answered_in_the_run_is_known() -> None:
