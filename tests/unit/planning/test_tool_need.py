@@ -63,6 +63,7 @@ async def decide(question: str, model: Chooser, *tools: object, **more: object) 
         ("Shorten minutes.docx to a page", (SEARCH, SEND), {"ground": "Files (2):\n- a.txt\n- old/Minutes.docx"}),
         ("What is in Q3 report.v2.pdf?", (SEARCH, SEND), {"ground": "Files (1):\n- Q3 report.v2.pdf"}),
         ("Was steht auf https://example.org ?", (SEARCH,), {}),
+        ("Det droppar från kranen i 2A. Kan du felanmäla det?", (SEARCH, DEVICES), {"answer_language": "Swedish"}),
         ("A market report, please", (SEARCH,), {"skills": (SkillCard("market-report", "Reports"),)}),
     ],
 )
