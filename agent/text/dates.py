@@ -91,6 +91,11 @@ class DateValue:
         year = f"{self.year:04}-" if self.year is not None else "--"
         return f"{year}{self.month:02}" + (f"-{self.day:02}" if self.day is not None else "")
 
+    @property
+    def is_day(self) -> bool:
+        """Whether it names one day: its year, month and day."""
+        return self.year is not None and self.day is not None
+
     def follows_from(self, known: "DateValue") -> bool:
         """Whether `known` states every part of this date. A missing year of `known` is not compared."""
         same_year = self.year is None or known.year is None or self.year == known.year

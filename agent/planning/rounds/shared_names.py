@@ -84,8 +84,8 @@ def _label(entry: JsonObject, name: str) -> str:
 
 
 def _list_names(entry: JsonObject) -> list[str]:
-    """The names of people in an entry: fields that are called so, with several words in capitals."""
-    return [value for field, value in entry.items() if isinstance(value, str) and _is_name(field, value)]
+    """The names in an entry: short texts of several words in capitals, whatever the field is called."""
+    return [value for value in entry.values() if isinstance(value, str) and _is_name(value)]
 
 
 def _list_titles(entry: JsonObject) -> list[str]:
@@ -95,9 +95,9 @@ def _list_titles(entry: JsonObject) -> list[str]:
     return titles if _list_identifiers(entry) else []
 
 
-def _is_name(field: str, value: str) -> bool:
+def _is_name(value: str) -> bool:
     words = WORD.findall(value) if len(value) <= NAME_CHARS else []
-    return split_name(field).casefold().split()[-1:] == ["name"] and len(words) > 1 and all(map(_is_capital, words))
+    return len(words) > 1 and all(map(_is_capital, words))
 
 
 def _is_capital(word: str) -> bool:

@@ -8,7 +8,7 @@ from agent.planning.reply import list_calls, list_todo
 from agent.planning.request import PlanningRequest
 from agent.planning.rounds.made_up_values import holds_made_up_address, leave_out_unasked_texts
 from agent.planning.rounds.other_values import take_accepted_values
-from agent.planning.rounds.wider_looks import leave_out_made_up_codes, name_stated_choices
+from agent.planning.rounds.wider_looks import leave_out_made_up_codes, name_stated_choices, name_stated_date
 from agent.text.terms import extract_terms
 from agent.tools.catalogue import is_foreign, split_name
 from agent.tools.spec import limit_numbers
@@ -96,6 +96,7 @@ def _limit_call(call: JsonObject, request: PlanningRequest) -> JsonObject:
     if spec.effect == "read":
         accepted = take_accepted_values(spec, inputs, request)
         stated = name_stated_choices(spec, leave_out_made_up_codes(spec, accepted, request), request)
+        stated = name_stated_date(stated, request)
     elif is_foreign(spec):
         stated = leave_out_unasked_texts(spec, inputs, request)
     return {**call, "inputs": limit_numbers(spec, stated)}

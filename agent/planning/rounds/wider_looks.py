@@ -3,6 +3,7 @@ than the request names, or by all words of a request at once where a search take
 """
 
 import json
+import re
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -30,6 +31,7 @@ from agent.text.values import find_values
 from agent.tools import ToolSpec
 from agent.tools.catalogue import split_name
 
+_ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 MIN_WORDS, MAX_WORDS = 2, 8
 """Words of a search that one of them may replace."""
 
@@ -59,6 +61,21 @@ def _is_named(choice: str, terms: AbstractSet[str]) -> bool:
     """Whether each word of a choice stands there. A word such as "on" stands everywhere."""
     own = {*extract_terms(split_name(choice))}
     return any(len(term) >= SHORTEST_STEM for term in own) and own <= terms
+
+
+def name_stated_date(args: JsonObject, request: PlanningRequest) -> JsonObject:
+    """The inputs of a look with the one day that the request names in place of another one that nobody named: a small
+    model writes 20 January as 2027-01-02."""
+    question = f"{request.question}\n{request.original}"
+    days = {reading.iso for one in find_dates(question[:DATED_CHARS]) for reading in one.readings if reading.is_day}
+    given = {leaf for _, leaf in iter_leaves(args) if isinstance(leaf, str) and _ISO_DAY.fullmatch(leaf)}
+    if len(days) != 1 or not given or given & days:
+        return args
+    words = KnownWords([*list_known_texts(request), request.ground])
+    unknown = {leaf for leaf in given if not is_known(leaf, words, words)}
+    if len(unknown) != 1:
+        return args
+    return {name: next(iter(days)) if value in unknown else value for name, value in args.items()}
 
 
 def leave_out_made_up_codes(spec: ToolSpec, args: JsonObject, request: PlanningRequest) -> JsonObject:

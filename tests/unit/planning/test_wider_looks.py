@@ -12,6 +12,7 @@ from agent.planning.rounds.wider_looks import (
     list_single_words,
     list_wider_calls,
     name_stated_choices,
+    name_stated_date,
 )
 from agent.tools.catalogue import Catalogue
 from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec
@@ -113,6 +114,28 @@ def test_the_one_kind_that_the_request_names_is_looked_for(question: str, meant:
     args: JsonObject = {"room": "hall", "kind": "light"}
     assert name_stated_choices(DEVICES, args, ask(question)) == {"room": "hall", "kind": meant}
     assert name_stated_choices(WITHIN, {"where": {"kind": "light"}}, ask(question)) == {"where": {"kind": meant}}
+
+
+@pytest.mark.parametrize(
+    ("question", "args", "meant"),
+    [
+        ("who has room 1 on 20 jan 2027?", {"day": "2027-01-02"}, {"day": "2027-01-20"}),
+        ("wer hat am 20. Januar 2027 den Raum?", {"day": "2027-01-02"}, {"day": "2027-01-20"}),
+        ("who has room 1 on 20 jan 2027?", {"day": "2027-01-20"}, {"day": "2027-01-20"}),
+        ("who has it on 20 jan 2027?", {"from": "2027-01-20", "to": "2027-01-21"}, {"to": "2027-01-21"}),
+        ("who has it around 20 jan 2027?", {"from": "2027-01-19", "to": "2027-01-21"}, {"from": "2027-01-19"}),
+        ("who has it from 20 jan 2027 to 2 feb 2027?", {"day": "2027-01-02"}, {"day": "2027-01-02"}),
+        ("who has it in january 2027?", {"day": "2027-01-02"}, {"day": "2027-01-02"}),
+        ("who has it?", {"day": "2027-01-02"}, {"day": "2027-01-02"}),
+    ],
+)
+def test_the_one_day_that_the_request_names_is_looked_at(question: str, args: JsonObject, meant: JsonObject) -> None:
+    assert name_stated_date({**args, "room": 1}, ask(question)) == {**args, **meant, "room": 1}
+
+
+def test_a_day_that_a_result_names_is_looked_at_as_it_is() -> None:
+    request = ask("What comes after the fair of 20 jan 2027?", look('{"next": "2027-01-22"}', query="fair"))
+    assert name_stated_date({"day": "2027-01-22"}, request) == {"day": "2027-01-22"}
 
 
 def test_what_only_the_result_of_a_look_repeats_was_given_by_nobody() -> None:
