@@ -13,7 +13,8 @@ from agent.core.settings import Settings
 from agent.llm.tiers import ModelTiers
 from agent.run_context.extensions import Extension
 from agent.run_context.run import Run
-from agent.runs.run_intake import RequestHandler, RoomConversations, RunIntake, WebhookRegistry
+from agent.runs.intake_ports import RequestHandler, RoomConversations, WebhookRegistry
+from agent.runs.run_intake import RunIntake
 from agent.runs.service import AgentService
 from agent.storage.owners import OwnedStore
 from agent.storage.sql import SqlClient

@@ -1,9 +1,7 @@
 """`RunIntake.accept`: the only way from a door's request to the run that answers it."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 from agent.core.errors import AgentError, BadRequestError, ConfigError, ConflictError, StoreError
 from agent.core.models import AgentRequest, JsonObject, Room, Webhook
@@ -14,154 +12,17 @@ from agent.runs.client_results import find_client_results, start_continuation
 from agent.runs.conversation_tree import ConversationTree
 from agent.runs.decisions import refuse_stray_decision, submit_replies, submit_reply, submit_text
 from agent.runs.forks import ForkRequest, start_fork
+from agent.runs.intake_ports import RequestHandler, RoomConversations, WebhookRegistry
+from agent.runs.intake_requests import (
+    ApprovalReplies,
+    ApprovalText,
+    ChatRequest,
+    ContextMessage,
+    HiddenRequest,
+    QuestionAwareRequest,
+)
 from agent.runs.run_origin import RunOrigin
 from agent.runs.service import AcceptedRun, AgentService, make_run_id
-
-
-@dataclass(frozen=True, slots=True)
-class ChatRequest:
-    """A request of a client that sends the whole conversation each time, such as a chat completion.
-
-    `chat_id` names the conversation if the client sends it.
-    """
-
-    request: AgentRequest
-    chat_id: str | None = None
-    wire_request: JsonObject = field(default_factory=dict)
-    """The door's own data, stored with the run and returned in its own protocol."""
-    tainted: bool = False
-    """Whether the conversation was loaded from this store and relies on untrusted content."""
-    prompt_addresses: tuple[str, ...] | None = None
-    """The addresses that the user wrote in a prompt that is not the user's words; None if it is."""
-    follows: str | None = None
-    """The run before the request, if the client's protocol names it."""
-    names_what_it_answers: bool = False
-    """Whether the client's protocol names the run that a message answers (A2A): then its conversation's id does not."""
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionAwareRequest:
-    """A request of a client that displays its conversation: it answers only the question whose approvals it names."""
-
-    request: AgentRequest
-    approvals: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ContextMessage:
-    """A request of a client whose protocol names the run that a message answers, and this one names none (A2A)."""
-
-    request: AgentRequest
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalReplies:
-    """A caller's decisions on what a run waits for, by approval id: approve or reject, and the reason."""
-
-    run_id: str
-    replies: Mapping[str, tuple[bool, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalText:
-    """A caller's words to a run that waits: `approve`, `reject`, or what should be different.
-
-    `approvals` are the ids of the requests of the question that the words answer.
-    """
-
-    run_id: str
-    text: str
-    approvals: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class HiddenRequest:
-    """A request whose run appears in no list and adds nothing to a conversation.
-
-    A client's background prompt (for a title, tags), or a single tool call over MCP, whose tool may work on what a
-    conversation holds.
-    """
-
-    request: AgentRequest
-
-
-R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True)
-class RequestHandler(Generic[R]):
-    """Accepts one kind of request, named by its class. A feature registers one for each kind of its own."""
-
-    kind: type[R]
-    accept: Callable[[Principal, R, str | None], Awaitable[AcceptedRun]]
-    """The run that answers the request; the text is the id of a new run, if one was recorded before."""
-    find_webhook: Callable[[Principal, R], Awaitable[Webhook | None]] | None = None
-    """The webhook of the run's end if the request does not name one."""
-
-
-class RoomConversations(Protocol):
-    """Conversations of a feature in rooms of its own, which keep more than messages: those that build pipelines."""
-
-    def handles_room(self, room: Room) -> bool:
-        """Whether requests in this room belong to such a conversation."""
-        ...
-
-    async def get_id_for_chat(self, chat_id: str, *, owner: str) -> str:
-        """The id of the conversation of a chat or session; creates it at first use."""
-        ...
-
-    async def get_id_for_call(self, name: str | None, *, owner: str, may_start: bool) -> str:
-        """The id of the conversation that a single tool call names; None: of a new one.
-
-        A name that is unknown starts one if `may_start`. Raises `NotFoundError`, and `ConflictError` while it is being
-        answered.
-        """
-        ...
-
-    async def find_id(self, name: str, *, owner: str) -> str | None:
-        """The id of the conversation with this id, or of this chat; None if there is none."""
-        ...
-
-    async def forget_messages(self, name: str) -> None:
-        """Deletes the messages that are kept for a short time. Raises `StoreError`."""
-        ...
-
-    async def send_request(
-        self,
-        conversation_id: str,
-        request: AgentRequest,
-        *,
-        principal: Principal,
-        run_id: str | None = None,
-        wire_request: JsonObject | None = None,
-    ) -> AcceptedRun:
-        """Adds a request of another door as a message."""
-        ...
-
-
-class WebhookRegistry(Protocol):
-    """Where webhooks are stored before their runs. The feature `schedules` implements it."""
-
-    async def check(self, webhook: Webhook, owner: str) -> None:
-        """Raises `BadRequestError` for an address or a secret that cannot be used."""
-        ...
-
-    @property
-    def awaited_runs(self) -> AbstractSet[str]:
-        """The ids of the runs whose ends must be posted, as far as this process knows."""
-        ...
-
-    def notice_end(self, run_id: str) -> None:
-        """Called when one of them has ended in this process."""
-        ...
-
-    async def register(self, owner: str, run_id: str, webhook: Webhook) -> bool:
-        """Stores a delivery for a run that is about to start. Returns False if it was stored before."""
-        ...
-
-    async def discard(self, run_id: str) -> None:
-        """Removes the delivery of a run that was refused."""
-        ...
 
 
 class RunIntake:
@@ -215,9 +76,9 @@ class RunIntake:
     ) -> AcceptedRun:
         """The run that answers the request; it is stored.
 
-        `request` is of a kind that a handler accepts: those of this module, `AgentRequest`, or a feature's. `run_id` is
-        the id of a new run, if one was recorded before. `webhook` is notified of the run's end. Raises what the
-        handlers and `AgentService.start_run` raise, `ScopeError` for a reply that the caller may not give, and
+        `request` is of a kind that a handler accepts: `AgentRequest`, those of `intake_requests`, or a feature's.
+        `run_id` is the id of a new run, if one was recorded before. `webhook` is notified of the run's end. Raises what
+        the handlers and `AgentService.start_run` raise, `ScopeError` for a reply that the caller may not give, and
         `BadRequestError` if no feature accepts the request or sends webhooks.
         """
         handler = self._handlers.get(type(request))

@@ -19,7 +19,7 @@ from agent.runs.conversation_list import TOP, ListPosition
 from agent.runs.conversation_search import MAX_QUERY_CHARS, MessageMatch
 from agent.runs.conversation_tree import Branches
 from agent.runs.decisions import withdraw_questions
-from agent.runs.run_intake import QuestionAwareRequest
+from agent.runs.intake_requests import QuestionAwareRequest
 from agent.runs.sessions import build_unknown_conversation_error
 from agent.storage.conversation_path import ROOT
 from gateway.access.authentication import Caller

@@ -18,7 +18,7 @@ from pydantic import Field
 from agent.core.events import RunCreated, RunFailed, RunWaiting
 from agent.core.failures import AgentFailure
 from agent.core.models import MODEL_MARK, DeferredModel
-from agent.runs.run_intake import ChatRequest, HiddenRequest
+from agent.runs.intake_requests import ChatRequest, HiddenRequest
 from agent.runs.service import AcceptedRun
 from gateway.access.dependencies import CurrentCaller, get_caller, get_event_stream, get_gateway, require_scope
 from gateway.bootstrap import Stepgate

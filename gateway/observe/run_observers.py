@@ -6,7 +6,7 @@ from typing import Protocol
 from agent.core.events import Event
 from agent.core.run_state import RunState
 from agent.run_context.engine import Observer
-from agent.runs.run_intake import WebhookRegistry
+from agent.runs.intake_ports import WebhookRegistry
 from gateway.access.run_concurrency import MeteredRunConcurrency
 
 

@@ -15,8 +15,9 @@ from agent.core.models import AgentRequest, JsonObject
 from agent.core.run_reducer import fold
 from agent.core.value_faults import describe_first_fault
 from agent.llm.schema_values import read_json_texts
+from agent.runs.intake_requests import HiddenRequest
 from agent.runs.response import build_response
-from agent.runs.run_intake import HiddenRequest, RunIntake
+from agent.runs.run_intake import RunIntake
 from agent.tools import Tool, ToolAnnotations, ToolSpec, build_flat_schema
 from agent.tools.flat_schema import ANY_VALUE
 from mcp_tools.server.agent_tools import AGENT_TOOLS, AgentTool, AgentToolCall, RunReport

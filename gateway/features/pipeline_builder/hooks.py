@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from agent.run_context.extensions import Extension
-from agent.runs.run_intake import RequestHandler
+from agent.runs.intake_ports import RequestHandler
 from agent.subagents import KeepResult, RegisteredSubAgent
 from agent.text.language import LanguageDetector
 from agent.tools import Tool

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from agent.runs.run_intake import RequestHandler
+from agent.runs.intake_ports import RequestHandler
 from gateway.feature_host import FeatureHost, RunServices
 from gateway.features.protocols.engine import TaskService, TaskStore, make_task_handler
 from gateway.features.protocols.parts import get_tasks

@@ -5,8 +5,8 @@ from typing import Any
 from agent.core.errors import ConflictError
 from agent.core.events import ToolReturned
 from agent.core.models import AgentRequest, JsonObject
+from agent.runs.intake_requests import HiddenRequest
 from agent.runs.response import build_response
-from agent.runs.run_intake import HiddenRequest
 from agent.runs.service import AgentService
 from gateway.features.recipes.engine import RecipeStore, SaveOptions, StoredRecipe
 

@@ -19,7 +19,7 @@ from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.policy.approval import read_open_approvals
 from agent.runs.decisions import require_same_question, submit_text
-from agent.runs.run_intake import RequestHandler
+from agent.runs.intake_ports import RequestHandler
 from agent.runs.run_origin import RunOrigin
 from agent.runs.service import AcceptedRun, AgentService, make_run_id
 from gateway.features.pipeline_builder.engine.builder import PipelineBuilder

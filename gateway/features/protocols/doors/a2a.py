@@ -46,7 +46,7 @@ from agent.core.run_state import RunState
 from agent.policy.approval import format_named_approval, parse_decision, split_approval_ids
 from agent.runs.decisions import submit_text
 from agent.runs.input_replies import build_reply_request, derive_reply_id
-from agent.runs.run_intake import ChatRequest, ContextMessage
+from agent.runs.intake_requests import ChatRequest, ContextMessage
 from agent.runs.service import AcceptedRun
 from gateway.access.authentication import Caller
 from gateway.access.key_watch import KeyWatch

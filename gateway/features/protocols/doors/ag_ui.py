@@ -24,7 +24,7 @@ from agent.core.own_ids import OwnIds
 from agent.core.run_reducer import fold
 from agent.core.value_faults import describe_fault
 from agent.policy.approval import find_waiting_run
-from agent.runs.run_intake import ChatRequest
+from agent.runs.intake_requests import ChatRequest
 from agent.runs.service import AcceptedRun, Decision
 from gateway.access.authentication import Caller
 from gateway.access.dependencies import CallerStream, CurrentCaller, require_scope

@@ -15,8 +15,8 @@ from agent.core.events import AnswerDelta, AnswerFinished, AnswerStarted, Event,
 from agent.core.failures import AgentFailure
 from agent.core.models import JsonObject, Room
 from agent.core.models.words import BOUNDED
+from agent.runs.intake_requests import ChatRequest
 from agent.runs.response import build_response
-from agent.runs.run_intake import ChatRequest
 from agent.runs.service import AcceptedRun
 from gateway.access.dependencies import CallerStream, CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate

@@ -24,7 +24,7 @@ from agent.core.models.words import read_stored_role
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.run_context.token_estimates import estimate_input_tokens
-from agent.runs.run_intake import ApprovalReplies, ApprovalText, ChatRequest
+from agent.runs.intake_requests import ApprovalReplies, ApprovalText, ChatRequest
 from agent.runs.service import AcceptedRun
 from gateway.access.authentication import Caller
 from gateway.access.dependencies import CallerStream, CurrentCaller, require_scope

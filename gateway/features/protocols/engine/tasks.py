@@ -19,9 +19,9 @@ from agent.core.principal import LOCAL, Principal
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.runs.gate_summary import build_gate_summary
+from agent.runs.intake_ports import RequestHandler
 from agent.runs.response import build_response
 from agent.runs.run_end import RunEndWatcher
-from agent.runs.run_intake import RequestHandler
 from agent.runs.service import AcceptedRun, AgentService, make_run_id
 from gateway.features.protocols.engine.task_store import (
     MAX_RUN_NUMBER,

@@ -9,7 +9,8 @@ from typing import Any
 from agent.core.errors import BadRequestError
 from agent.core.models import AgentRequest, JsonObject, Webhook
 from agent.core.principal import Principal
-from agent.runs.run_intake import ChatRequest, RunIntake
+from agent.runs.intake_requests import ChatRequest
+from agent.runs.run_intake import RunIntake
 from agent.runs.service import AcceptedRun, AgentService
 from gateway.features.protocols.engine import TaskRunRequest, TaskService
 from gateway.features.schedules.engine.cron import CronTimes
