@@ -29,7 +29,7 @@ from agent.text.requested_form import remove_form, split_questions
 from agent.text.superscripts import write_fractions
 from agent.text.unit_labels import read_input_units
 from gateway.features.documents.engine.grounded_answers.answer_units import parse_answer
-from gateway.features.documents.engine.ingest.coverage.mail_source import read_source
+from gateway.features.documents.engine.ingest.coverage import mail_source, text_source
 from gateway.features.incident.tools.actions import extract_action_items
 from mcp_tools.builtin.request_commands import BEFORE_FACT
 from mcp_tools.builtin.web_fetch import extract
@@ -91,11 +91,14 @@ def read_page(style: str) -> object:
 
 
 def read_mail_source(text: str) -> object:
-    return read_source(text.encode(), "eml", "utf-8", inf)
+    return mail_source.read_source(text.encode(), "eml", "utf-8", inf)
 
 
 RUNS: dict[str, tuple[Callable[[str], object], str, str]] = {
     "a tag in a prompt that is none": (lambda text: format_block("result", text), "<{}x", " "),
+    "escapes of a terminal that do not end": (
+        lambda text: text_source.read_source(text.encode(), "txt", "utf-8", inf), "{}", "\x1b]a"
+    ),
     "returns in the header of a mail": (read_mail_source, "From: a@b.example\nSubject: {}\n\nbody", "\r"),
     "empty lines of an answer": (parse_answer, "a{}b", "\n"),
     "spaces in an answer as JSON": (parse_answer, '{{"answer":"a{}b"}}', " "),

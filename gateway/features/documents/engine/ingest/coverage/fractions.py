@@ -9,7 +9,7 @@ from gateway.features.documents.engine.ingest.coverage.office_source import get_
 
 _FRACTION = re.compile("(?<=[ux/l])u+/l")
 """By the kinds of the runs of a text: upper and lower figures, slashes and others (`x`)."""
-_RAISED = re.compile("u+(?=[x/l])")
+_RAISED = re.compile("(?<!u)u++(?=[x/l])")
 _SLASHES = frozenset("/\u2044")
 _OTHER = "x"
 _KINDS = {"superscript": "u", "subscript": "l"}

@@ -71,7 +71,7 @@ _OTHER_BLOCKS = (
     "dialog colgroup title noscript svg foreignobject"
 )
 _BLOCKS = _BLOCKS_END_P | frozenset(_OTHER_BLOCKS.split())
-_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{2,40})""", re.IGNORECASE)
+_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*+=\s*+["']?+\s*+([A-Za-z0-9_:.-]{2,40})""", re.IGNORECASE)
 _NOWHERE = 1_000_000
 
 

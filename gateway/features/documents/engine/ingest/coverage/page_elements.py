@@ -14,7 +14,7 @@ BOUND = "\ue001"
 _EDGE = "\ue002"
 """Where a box that is apart begins or ends."""
 _MARKS = re.compile(f"[{JOINT}{BOUND}{_EDGE}]")
-_BEFORE_JOINT = re.compile(f"[{BOUND}{_EDGE}]+(?={JOINT})")
+_BEFORE_JOINT = re.compile(f"(?<![{BOUND}{_EDGE}])[{BOUND}{_EDGE}]++(?={JOINT})")
 _LETTER = re.compile(f"({_EDGE}[^\\w\\s{JOINT}{BOUND}{_EDGE}]*\\w){_EDGE}")
 """A box with one letter, with which a word may begin."""
 _PARTED = re.compile(f"(?<=[^\\W\\d_])\\s+{JOINT}|{JOINT}\\s+(?=[^\\W\\d_])")

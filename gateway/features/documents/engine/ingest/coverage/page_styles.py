@@ -27,8 +27,8 @@ _CONTENT = re.compile(
     r"""(?:^|[;{\s])content\s*:\s*((?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^;}"'])*)""", re.IGNORECASE
 )
 _UNSEEN = re.compile(
-    r"(?:opacity|font-size)\s*:\s*0*\.?0*(?:[a-z]+|%)?\s*(?:[;!]|$)|visibility\s*:\s*hidden|display\s*:\s*none"
-    r"|(?<![-\w])color\s*:\s*transparent|scale\(\s*0?\s*[,)]|(?:left|right|top|bottom|indent)\s*:\s*-\d{3}"
+    r"(?:opacity|font-size)\s*+:\s*+0*+(?:\.0*+)?(?:[a-z]++|%)?\s*+(?:[;!]|$)|visibility\s*:\s*hidden|display\s*:\s*none"
+    r"|(?<![-\w])color\s*:\s*transparent|scale\(\s*+0?\s*+[,)]|(?:left|right|top|bottom|indent)\s*:\s*-\d{3}"
     r"|(?<![-\w])clip(?:-path)?\s*:|^(?=.*overflow\s*:\s*(?:hidden|clip)).*(?<![-\w])(?:width|height)\s*:\s*0",
     re.IGNORECASE | re.DOTALL,
 )
@@ -36,7 +36,7 @@ _UNSEEN = re.compile(
 _BY_EVENT = re.compile(r":(?:hover|focus|active)", re.IGNORECASE)
 _STRING = re.compile(r""""((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|attr\(\s*([\w-]+)|(counters?\(|var\()|(/)""")
 _ESCAPE = re.compile(r"\\([0-9a-fA-F]{1,6}\s?|.)", re.DOTALL)
-_SPACE = re.compile(r"(?:margin|padding)[a-z-]*\s*:[^;]*?(?<![\d.])0*(?:[1-9]|\.[3-9])", re.IGNORECASE)
+_SPACE = re.compile(r"(?:margin|padding)[a-z-]{0,20}+\s*+:[^;:]*?(?<![\d.])0*(?:[1-9]|\.[3-9])", re.IGNORECASE)
 """Space beside an element, by its own style, that may part it from a word."""
 _BOX = re.compile(r"block|flex|grid|table|box|list-item|flow-root")
 _HAS_BOXES = re.compile(r"flex|grid|box")

@@ -12,7 +12,7 @@ _LIST = rb"\s*\[([^\]]*)\]"
 _OFF = re.compile(rb"/OFF" + _LIST)
 _ON = re.compile(rb"/ON" + _LIST)
 _GROUP = re.compile(rb"/Type\s*/OCG\b")
-_TEXT = re.compile(rb"/Name\s*(?:\(((?:\\.|[^\\)])*)\)|<([0-9A-Fa-f\s]+)>)", re.DOTALL)
+_TEXT = re.compile(rb"/Name\s*(?:\(((?:\\.|[^\\)]){0,1000}+)\)|<([0-9A-Fa-f\s]{1,4000}+)>)", re.DOTALL)
 
 
 def find_hidden_layers(data: bytes) -> list[str]:

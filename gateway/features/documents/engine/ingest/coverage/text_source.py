@@ -20,7 +20,9 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 
-_ESCAPES = re.compile("\x1b\\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\x1b\\].*?(?:\x07|\x1b\\\\)|.\x08", re.DOTALL)
+_ESCAPES = re.compile(
+    "\x1b\\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\x1b\\][^\x07\x1b]*+(?:\x07|\x1b\\\\)|.\x08", re.DOTALL
+)
 """Escape sequences of terminals, and letters that a backspace strikes out."""
 _COMMENT = re.compile(r"^ {0,3}<!--(?:(?!-->).)*-->[ \t]*$", re.DOTALL | re.MULTILINE)
 _MAPPING = re.compile(
