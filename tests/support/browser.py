@@ -73,9 +73,11 @@ class Page:
         async with asyncio.timeout(DEADLINE_S):
             await self._loaded.wait()
 
-    async def evaluate(self, expression: str) -> Any:
-        """The value of a JavaScript expression, awaited; AssertionError with its error."""
-        told = await self.send("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+    async def evaluate(self, expression: str, ms: int = 0) -> Any:
+        """The value of a JavaScript expression, awaited; AssertionError with its error. It may take `ms` by itself."""
+        options = {"expression": expression, "awaitPromise": True, "returnByValue": True}
+        async with asyncio.timeout(DEADLINE_S + ms / 1000):
+            told = await self._ask("Runtime.evaluate", options)
         failed = told.get("exceptionDetails")
         assert failed is None, f"{expression}: {failed.get('exception', {}).get('description', failed)}"
         return told["result"].get("value")
@@ -93,11 +95,11 @@ class Page:
             look();
         }})"""
         try:
-            return await self.evaluate(look)
+            return await self.evaluate(look, ms)
         except AssertionError as error:
             if "navigated or closed" not in str(error):
                 raise
-        return await self.evaluate(look)  # on the page that the other has led to
+        return await self.evaluate(look, ms)  # on the page that the other has led to
 
     async def becomes(self, expression: str, expected: Any) -> None:
         """Wait for an expression to have a value, given as JSON would be; AssertionError with the page's text when it
@@ -173,13 +175,16 @@ class Page:
 
     async def send(self, method: str, **params: Any) -> dict[str, Any]:
         """A command of the protocol, and what it returns."""
+        async with asyncio.timeout(DEADLINE_S):
+            return await self._ask(method, params)
+
+    async def _ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         number = next(self._numbers)
         told: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting[number] = told
         message = {"id": number, "method": method, "params": params}
         await self._socket.send_json(message | ({"sessionId": self._session} if self._session else {}))
-        async with asyncio.timeout(DEADLINE_S):
-            return await told
+        return await told
 
     async def _begin(self, url: str) -> str:
         context = (await self.send("Target.createBrowserContext"))["browserContextId"]
