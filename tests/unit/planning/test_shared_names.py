@@ -37,7 +37,7 @@ def test_a_name_counts_in_any_field() -> None:
     weiss = '{"lesson": "BK-1", "pupil": "Jakob Weiss", "day": "2027-01-14"}'
     brunner = '{"lesson": "BK-2", "pupil": "Jakob Brunner", "day": "2027-01-14"}'
     later = '{"lesson": "BK-3", "pupil": "Jakob Lindt", "day": "2027-01-21"}'
-    lessons = "\n".join((weiss, brunner, later))
+    lessons = f"{weiss}\n{brunner}\n{later}"
     question = "jakob is ill, cancel his lesson on 14 january 2027 please"
     assert find(question, "BK-1", text=lessons) == ("Jakob Weiss", "Jakob Brunner")
     assert find(question.replace("14", "21"), "BK-3", text=lessons) == ()
