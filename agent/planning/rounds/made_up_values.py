@@ -103,11 +103,11 @@ class MadeUpValue:
         return (least == 1 or " " in text) and len(WORD.findall(text)) >= least
 
     @property
-    def is_date_for_identifier(self) -> bool:
-        """Whether it is the date of what is meant, and the input takes an identifier."""
-        text = self.value.strip() if isinstance(self.value, str) else ""
-        dates = find_dates(text) if takes_identifier(self.name) else []
-        return len(dates) == 1 and dates[0].text == text
+    def describes_thing(self) -> bool:
+        """Whether it describes what is meant or is its date, and the input takes an identifier."""
+        text = self.value.strip() if isinstance(self.value, str) and takes_identifier(self.name) else ""
+        dates = find_dates(text)
+        return len(text.split()) >= DESCRIBING_WORDS or (len(dates) == 1 and dates[0].text == text)
 
     @property
     def _names_something(self) -> bool:
@@ -139,8 +139,8 @@ def _describe_problem(value: MadeUpValue) -> str:
     problem = f"{value.step.tool}: the value {repr(value.value)[:REPORTED_CHARS]} of {value.place}"
     if value.refused_by:
         return f"{problem} is unknown to {value.refused_by}; call {value.refused_by} with another value first"
-    if value.is_date_for_identifier:
-        return f"{problem} is a date and no identifier; look the identifier up first"
+    if value.describes_thing:
+        return f"{problem} is no identifier; look the identifier up first"
     remedy = "look it up, or ask the user" if value.is_required else "leave the input out"
     return f"{problem} stands neither in the request nor in a result; {remedy}"
 
@@ -168,7 +168,7 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
         made_up = [
             one
             for one in named_values
-            if one.is_date_for_identifier or not is_known(one.value, known_words, allowed_words, one.label)
+            if one.describes_thing or not is_known(one.value, known_words, allowed_words, one.label)
         ]
         made_up = [one for one in made_up if not _ends_span(one, named_values, known_words)]
         made_up = [
