@@ -164,7 +164,7 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
         described = f"{spec.description}\n{spec.input_schema}"
         allowed_words = KnownWords([*known_texts, _DIGITS.sub(" ", described)])
         values = [*_iter_values(step, spec)]
-        named_values = [one for one in values if not one.is_written]
+        named_values = [one for one in values if one.describes_thing or not one.is_written]
         made_up = [
             one
             for one in named_values
