@@ -140,7 +140,7 @@ def _describe_problem(value: MadeUpValue) -> str:
     if value.refused_by:
         return f"{problem} is unknown to {value.refused_by}; call {value.refused_by} with another value first"
     if value.describes_thing:
-        return f"{problem} is no identifier; look the identifier up first"
+        return f"{problem} describes a thing; look its identifier up first"
     remedy = "look it up, or ask the user" if value.is_required else "leave the input out"
     return f"{problem} stands neither in the request nor in a result; {remedy}"
 

@@ -334,7 +334,7 @@ def test_a_description_or_date_is_no_identifier_of_what_is_cancelled() -> None:
     ):
         made_up = find_made_up_values([make_step("cancel", **args)], request)
         assert [one.place for one in made_up] == places, args
-    with pytest.raises(MadeUpValueError, match="is no identifier; look"):
+    with pytest.raises(MadeUpValueError, match="describes a thing; look"):
         raise MadeUpValueError(find_made_up_values([make_step("cancel", lesson_id="12 jan 2027")], request))
 
 
