@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from agent.core.models import JsonObject
 from agent.llm.prompts import format_block, quote_inline, render
 from agent.planning.prompt import QUESTION_CHARS, RESULT_CHARS, format_context, truncate
-from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.request import PlanningRequest, RoundCall
 from agent.planning.rounds.decision_schema import LATER, MAX_TOOLS
 from agent.text.excerpts import cut_to_excerpt
 from agent.tools import ToolSpec
@@ -121,7 +121,7 @@ def format_inputs(spec: ToolSpec) -> str:
     return "\n".join((f"{spec.name}:", *(f"- {name}: {text}" for name, text in described.items() if text)))
 
 
-def _build_round(request: PlanningRequest, calls: Sequence[RoundResult]) -> list[JsonObject]:
+def _build_round(request: PlanningRequest, calls: Sequence[RoundCall]) -> list[JsonObject]:
     parts = [call.part or call.tool for call in calls]
     todo = [*dict.fromkeys((*calls[0].missing, *parts))]
     listed: list[JsonValue] = [
@@ -149,7 +149,7 @@ def _build_round(request: PlanningRequest, calls: Sequence[RoundResult]) -> list
     ]
 
 
-def _explain_inputs(request: PlanningRequest, call: RoundResult) -> str:
+def _explain_inputs(request: PlanningRequest, call: RoundCall) -> str:
     """After the error of somebody else's tool, what it says about the inputs of the call: an error alone seldom says
     which form a date has."""
     spec = request.catalogue.get_tool(call.tool) if call.failed else None
@@ -159,7 +159,7 @@ def _explain_inputs(request: PlanningRequest, call: RoundResult) -> str:
     return f"\nInputs of {spec.name}:{lines}" if lines else ""
 
 
-def _shorten_result(request: PlanningRequest, call: RoundResult, limit: int) -> str:
+def _shorten_result(request: PlanningRequest, call: RoundCall, limit: int) -> str:
     """Of a long result, what has to do with the request and the part that the call is for. A search has put first what
     fits."""
     spec = request.catalogue.get_tool(call.tool)
@@ -173,9 +173,7 @@ def build_reminder(request: PlanningRequest, parts: Sequence[str]) -> str:
     next of its open parts."""
     reason = request.replan_reason
     failed = any(call.failed for call in request.rounds)
-    note = ""
-    if reason is not None and not failed:
-        note = format_block("replan", truncate(reason, RESULT_CHARS)) + "\n"
+    note = format_block("replan", truncate(reason, RESULT_CHARS)) + "\n" if reason is not None and not failed else ""
     question = truncate(request.question, QUESTION_AGAIN_CHARS)
     if request.may_call and parts:
         return note + render("decide_part", request=question, part=quote_inline(parts[0]))
