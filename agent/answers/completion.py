@@ -26,6 +26,7 @@ from agent.llm.streamed_reply import to_openai_call
 from agent.run_context.answer_stream import DeltaWriter
 from agent.run_context.conversation import (
     count_fitting_messages,
+    find_context_tokens,
     remove_instructions,
     split_at_prompt,
     take_newest_messages,
@@ -41,6 +42,8 @@ from agent.run_context.run import Run
 
 LEFT_OUT = "; earlier messages are left out, because the model's context does not hold them"
 """Ends the reason of an answer whose prompt was shortened."""
+LEAST_CONTEXT_TOKENS = 4_096
+"""The context from which on the examples of answers leave enough for a conversation and results."""
 REFUSED_IN_VAIN = "the model found no answer in the passages that were found"
 
 
@@ -66,6 +69,7 @@ class CompletionWriter:
         self._evidence_writer: EvidenceWriter | None = None
         self._models = MeteredModels(run, step.id, attempt)
         self._history_limit = self._count_fitting_messages()
+        self._shows_examples = run.profile.decides == "rounds" and self._has_room_for_examples()
 
     async def write(self, feedback: str | None) -> StepOutput:
         """The answer.
@@ -169,9 +173,16 @@ class CompletionWriter:
             try:
                 return await self._stream_answer(results, feedback)
             except ModelContextError:
-                if not self._run.room.planning or not self._count_earlier_messages():
+                if self._shows_examples:
+                    self._shows_examples = False
+                elif self._run.room.planning and self._count_earlier_messages():
+                    self._history_limit = self._count_earlier_messages() // 2
+                else:
                     raise
-                self._history_limit = self._count_earlier_messages() // 2
+
+    def _has_room_for_examples(self) -> bool:
+        context = find_context_tokens(self._run, self._choose_tier())
+        return context is None or context >= LEAST_CONTEXT_TOKENS
 
     def _count_fitting_messages(self) -> int:
         """How many earlier messages fit the model's context. A room that does not plan passes all on."""
@@ -187,7 +198,8 @@ class CompletionWriter:
 
     async def _stream_answer(self, results: Results, feedback: str | None) -> ModelReply:
         run, tier = self._run, self._choose_tier()
-        prompt = CompletionPrompt(run, results, is_structured=self._is_structured)
+        shows = self._shows_examples
+        prompt = CompletionPrompt(run, results, is_structured=self._is_structured, shows_examples=shows)
         messages = prompt.build(self._history_limit, feedback)
         model, again = run.engine.models.get_model_name(tier, run.room), run.state.answer_start is not None
         left_out = len(remove_instructions(split_at_prompt(run.state)[0])) - self._count_earlier_messages()

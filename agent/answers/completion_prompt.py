@@ -46,14 +46,16 @@ class Results(NamedTuple):
 class CompletionPrompt:
     """The prompt of one attempt."""
 
-    def __init__(self, run: Run, results: Results, *, is_structured: bool) -> None:
-        """`is_structured`: whether the answer is JSON, which has neither citations nor examples of sentences."""
+    def __init__(self, run: Run, results: Results, *, is_structured: bool, shows_examples: bool) -> None:
+        """`is_structured`: whether the answer is JSON, which has neither citations nor examples of sentences;
+        `shows_examples`: whether the model is a small one whose context holds them."""
         self._run = run
         self._results = results
         self._is_structured = is_structured
         self._failed = list_abandoned_steps(run.state)
         self._refused = _build_refusal_blocks(run)
         self._earlier = run.state.retrieval.earlier_results if run.state.retrieval else ()
+        self._shows_examples = shows_examples and self._has_results and not is_structured
 
     def build(self, history_limit: int, feedback: str | None) -> tuple[JsonObject, ...]:
         """The messages, with at most `history_limit` earlier ones. `feedback` is why an answer was not accepted."""
@@ -82,10 +84,6 @@ class CompletionPrompt:
     def _has_results(self) -> bool:
         """Whether there is anything to answer from, or a reason why there is not."""
         return bool(self._results.outcomes or self._failed or self._refused)
-
-    @property
-    def _shows_examples(self) -> bool:
-        return self._run.profile.decides == "rounds" and self._has_results and not self._is_structured
 
     def _list_instructions(self, history: tuple[ChatMessage, ...]) -> str:
         """The operator's instructions, followed by the caller's own system messages and the room's persona."""

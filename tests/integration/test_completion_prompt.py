@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from agent.answers import completion
 from agent.core.models import ChatMessage, Room
 from agent.llm.prompts import read_examples
 from tests.support.engine import Bench, engine_bench
@@ -105,3 +106,12 @@ async def test_an_action_that_no_tool_can_do_is_named_in_the_prompt(tmp_path: Pa
     assert ("Nothing was changed, sent or saved. Say so" in text) is is_said
     assert response.response.endswith("Nothing was changed, sent or saved.") is is_said
     assert (response.metadata["status"] == "partial") is is_said
+
+
+@pytest.mark.parametrize(("context", "is_shown"), [(2_048, False), (8_192, True), (None, True)])
+async def test_a_small_context_is_kept_for_the_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, context: int | None, is_shown: bool
+) -> None:
+    monkeypatch.setattr(completion, "find_context_tokens", lambda run, tier: context)
+    messages = await ask_small_model(tmp_path, "Who has T-3?")
+    assert ("assistant" in [one["role"] for one in messages]) is is_shown

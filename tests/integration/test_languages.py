@@ -88,7 +88,7 @@ async def test_a_request_that_cannot_be_translated_goes_on_as_it_stands(tmp_path
     response, (client, _) = await ask(tmp_path, *rules(request=broken))
     assert response.response == ANSWERED
     assert translations(response) == [("the request (Swedish) was not translated", "failed")]
-    assert "for the request, in Swedish," in json.dumps(client.requests[-1]["body"]["messages"])
+    assert "request, in Swedish," in json.dumps(client.requests[-1]["body"]["messages"])
     assert response.metadata["runtime"]["language"]["planned_in"] == "sv"
 
 
@@ -98,7 +98,7 @@ async def test_it_can_be_turned_off(tmp_path: Path) -> None:
     response, (client, _) = await ask(tmp_path, planned, said, prompt=f"{ASKED} search", translate="off")
     assert response.response == "Anbud A är billigast."
     assert "translator" not in client.purposes()
-    assert "for the request, in Swedish," in json.dumps(client.requests[-1]["body"]["messages"])
+    assert "request, in Swedish," in json.dumps(client.requests[-1]["body"]["messages"])
 
 
 async def test_an_answer_that_is_in_the_language_already_is_left_alone(tmp_path: Path) -> None:

@@ -249,7 +249,7 @@ async def test_a_damaged_plan_is_asked_for_once_more_and_nothing_of_it_is_done(t
         response = await bench.run("how many orders in May?")
         purposes, again = bench.client.purposes(), prompt_of(bench, "planner", 1)
     assert purposes == ["planner", "planner", "completion"]
-    assert "That reply cannot be used:\n- " in again
+    assert "That reply cannot be used:\n<problems>\n- " in again
     assert (orders.calls, response.response) == ([{"x": "May"}], "17 orders in May.")
 
 

@@ -140,10 +140,10 @@ def _is_unread(run: Run) -> bool:
     """Whether rules alone answered a request that they do not know, where no model could. A request for help asks for
     just that."""
     state = run.state
-    is_request = state.understanding is not None and state.understanding.route in ("plan", "direct")
-    is_answered = not is_request or asks_for_help(state.prompt)
+    if run.works_with_model or state.understanding is None or state.understanding.route not in ("plan", "direct"):
+        return False
     has_worked = any(step.is_work for step in state.steps_of_all_plans.values())
-    return not (is_answered or has_worked or run.works_with_model) and _is_written_by_rules(state)
+    return not has_worked and not asks_for_help(state.prompt) and _is_written_by_rules(state)
 
 
 def _get_completeness(state: RunState) -> Completeness:
