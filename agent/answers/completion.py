@@ -164,14 +164,18 @@ class CompletionWriter:
         )
 
     async def _answer_in_context(self, results: Results, feedback: str | None) -> ModelReply:
-        """The answer, with as much of the conversation as the model's context holds."""
+        """The answer, with as much of the conversation as the model's context holds, and at last without examples."""
+        prompt = CompletionPrompt(self._run, results, is_structured=self._is_structured)
         while True:
             try:
-                return await self._stream_answer(results, feedback)
+                return await self._stream_answer(prompt, results, feedback)
             except ModelContextError:
-                if not self._run.room.planning or not self._count_earlier_messages():
+                if self._run.room.planning and self._count_earlier_messages():
+                    self._history_limit = self._count_earlier_messages() // 2
+                elif prompt.shows_examples:
+                    prompt.shows_examples = False
+                else:
                     raise
-                self._history_limit = self._count_earlier_messages() // 2
 
     def _count_fitting_messages(self) -> int:
         """How many earlier messages fit the model's context. A room that does not plan passes all on."""
@@ -185,9 +189,8 @@ class CompletionWriter:
         before, _ = split_at_prompt(self._run.state)
         return len(take_newest_messages(remove_instructions(before), self._history_limit))
 
-    async def _stream_answer(self, results: Results, feedback: str | None) -> ModelReply:
+    async def _stream_answer(self, prompt: CompletionPrompt, results: Results, feedback: str | None) -> ModelReply:
         run, tier = self._run, self._choose_tier()
-        prompt = CompletionPrompt(run, results, is_structured=self._is_structured)
         messages = prompt.build(self._history_limit, feedback)
         model, again = run.engine.models.get_model_name(tier, run.room), run.state.answer_start is not None
         left_out = len(remove_instructions(split_at_prompt(run.state)[0])) - self._count_earlier_messages()
