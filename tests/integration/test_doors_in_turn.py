@@ -54,7 +54,7 @@ async def ag_ui(client: httpx.AsyncClient, conversation: str, text: str) -> http
     said = HISTORY.get(text, [])  # this client sends its history
     turn = [{"id": one, "role": role, "content": one} for role, one in (*said, ("user", text))]
     body = {"threadId": conversation, "runId": text, "protocolVersion": "1.0", "messages": turn}
-    empty = {"state": {}, "tools": [], "context": [], "forwardedProps": {}}
+    empty: dict[str, Any] = {"state": {}, "tools": [], "context": [], "forwardedProps": {}}
     return await client.post("/v1/ag-ui", json={**body, **empty})
 
 

@@ -100,11 +100,11 @@ class MadeUpValue:
         return (least == 1 or " " in text) and len(WORD.findall(text)) >= least
 
     @property
-    def is_date_for_identifier(self) -> bool:
-        """Whether it is the date of what is meant, and the input takes an identifier."""
-        text = self.value.strip() if isinstance(self.value, str) else ""
-        dates = find_dates(text) if takes_identifier(self.name) else []
-        return len(dates) == 1 and dates[0].text == text
+    def describes_thing(self) -> bool:
+        """Whether it describes what is meant or is its date, and the input takes an identifier."""
+        text = self.value.strip() if isinstance(self.value, str) and takes_identifier(self.name) else ""
+        dates = find_dates(text)
+        return len(text.split()) >= DESCRIBING_WORDS or (len(dates) == 1 and dates[0].text == text)
 
     @property
     def _names_something(self) -> bool:
@@ -136,8 +136,8 @@ def _describe_problem(value: MadeUpValue) -> str:
     problem = f"{value.step.tool}: the value {repr(value.value)[:REPORTED_CHARS]} of {value.place}"
     if value.refused_by:
         return f"{problem} is unknown to {value.refused_by}; call {value.refused_by} with another value first"
-    if value.is_date_for_identifier:
-        return f"{problem} is a date and no identifier; look the identifier up first"
+    if value.describes_thing:
+        return f"{problem} describes a thing; look its identifier up first"
     remedy = "look it up, or ask the user" if value.is_required else "leave the input out"
     return f"{problem} stands neither in the request nor in a result; {remedy}"
 
@@ -161,7 +161,7 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
         described = f"{spec.description}\n{spec.input_schema}"
         allowed_words = KnownWords([*known_texts, _DIGITS.sub(" ", described)])
         values = [*_iter_values(step, spec)]
-        named_values = [one for one in values if not one.is_written]
+        named_values = [one for one in values if one.describes_thing or not one.is_written]
         made_up = [
             one
             for one in named_values
@@ -324,8 +324,9 @@ def _iter_values(step: PlanStep, spec: ToolSpec) -> Iterator[MadeUpValue]:
 
 
 def _replaces_identifier(value: MadeUpValue, request: PlanningRequest) -> bool:
-    """Whether a date stands for the identifier of what is meant. In a diary, it may be that identifier."""
-    return value.is_date_for_identifier and not any(map(takes_identifier, iter_names(request, str(value.value))))
+    """Whether a description or date stands for the identifier of what is meant. In a diary, a date may be that
+    identifier, and where notes have no other, a title."""
+    return value.describes_thing and not any(map(takes_identifier, iter_names(request, str(value.value))))
 
 
 def _list_empty(step: PlanStep, spec: ToolSpec) -> list[MadeUpValue]:

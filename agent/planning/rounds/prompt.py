@@ -173,8 +173,7 @@ def build_reminder(request: PlanningRequest, parts: Sequence[str]) -> str:
     next of its open parts."""
     reason = request.replan_reason
     failed = any(call.failed for call in request.rounds)
-    is_noted = reason is not None and not failed
-    note = format_block("replan", truncate(reason, RESULT_CHARS)) + "\n" if is_noted else ""
+    note = format_block("replan", truncate(reason, RESULT_CHARS)) + "\n" if reason is not None and not failed else ""
     question = truncate(request.question, QUESTION_AGAIN_CHARS)
     if request.may_call and parts:
         return note + render("decide_part", request=question, part=quote_inline(parts[0]))

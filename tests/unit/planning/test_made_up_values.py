@@ -332,31 +332,34 @@ def test_what_may_be_empty_is_not_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "places"),
+    ("text", "given", "places"),
     [
-        ('{"entries": [{"id": "2027-01-12", "text": "dentist"}]}', []),
-        ('{"entries": [{"id": "E-7", "day": "2027-01-12"}]}', ["entry_id"]),
+        ('{"entries": [{"id": "2027-01-12", "text": "dentist"}]}', "2027-01-12", []),
+        ('{"entries": [{"id": "E-7", "day": "2027-01-12"}]}', "2027-01-12", ["entry_id"]),
+        ('{"entries": [{"id": "On the dentist", "day": "2027-01-12"}]}', "On the dentist", []),
+        ('{"entries": [{"id": "E-7", "title": "On the dentist"}]}', "On the dentist", ["entry_id"]),
     ],
 )
-def test_a_date_is_an_identifier_where_results_have_it_as_one(text: str, places: list[str]) -> None:
+def test_what_results_have_as_an_identifier_is_one(text: str, given: str, places: list[str]) -> None:
     delete = spec("delete", {"entry_id": TEXT}, ["entry_id"], annotations=SIDE_EFFECT)
     look = RoundCall(0, "list_entries", {}, text)
     request = asking("Delete the dentist", catalogue=Catalogue(skills=(), tools=(delete,)), rounds=(look,))
-    made_up = find_made_up_values([make_step("delete", entry_id="2027-01-12")], request)
+    made_up = find_made_up_values([make_step("delete", entry_id=given)], request)
     assert [one.place for one in made_up] == places
 
 
-def test_a_date_is_no_identifier_of_what_is_cancelled() -> None:
+def test_a_description_or_date_is_no_identifier_of_what_is_cancelled() -> None:
     cancel = spec("cancel", {"lesson_id": TEXT, "day": TEXT}, ["lesson_id"], annotations=SIDE_EFFECT)
     request = asking("Cancel the lesson on 12 jan 2027", catalogue=Catalogue(skills=(), tools=(cancel,)))
     for args, places in (
         ({"lesson_id": "12 jan 2027"}, ["lesson_id"]),
         ({"lesson_id": "2027-01-12"}, ["lesson_id"]),
+        ({"lesson_id": "the lesson on 12 jan 2027"}, ["lesson_id"]),
         ({"day": "2027-01-12"}, []),
     ):
         made_up = find_made_up_values([make_step("cancel", **args)], request)
         assert [one.place for one in made_up] == places, args
-    with pytest.raises(MadeUpValueError, match="is a date and no identifier; look"):
+    with pytest.raises(MadeUpValueError, match="describes a thing; look"):
         raise MadeUpValueError(find_made_up_values([make_step("cancel", lesson_id="12 jan 2027")], request))
 
 
