@@ -69,7 +69,6 @@ class CompletionWriter:
         self._evidence_writer: EvidenceWriter | None = None
         self._models = MeteredModels(run, step.id, attempt)
         self._history_limit = self._count_fitting_messages()
-        self._shows_examples = run.profile.decides == "rounds" and self._has_room_for_examples()
 
     async def write(self, feedback: str | None) -> StepOutput:
         """The answer.
@@ -168,13 +167,15 @@ class CompletionWriter:
         )
 
     async def _answer_in_context(self, results: Results, feedback: str | None) -> ModelReply:
-        """The answer, with as much of the conversation as the model's context holds."""
+        """The answer, with as much of the conversation as the model's context holds, rather than with examples."""
+        prompt = CompletionPrompt(self._run, results, is_structured=self._is_structured)
+        prompt.shows_examples = prompt.shows_examples and self._has_room_for_examples()
         while True:
             try:
-                return await self._stream_answer(results, feedback)
+                return await self._stream_answer(prompt, results, feedback)
             except ModelContextError:
-                if self._shows_examples:
-                    self._shows_examples = False
+                if prompt.shows_examples:
+                    prompt.shows_examples = False
                 elif self._run.room.planning and self._count_earlier_messages():
                     self._history_limit = self._count_earlier_messages() // 2
                 else:
@@ -196,10 +197,8 @@ class CompletionWriter:
         before, _ = split_at_prompt(self._run.state)
         return len(take_newest_messages(remove_instructions(before), self._history_limit))
 
-    async def _stream_answer(self, results: Results, feedback: str | None) -> ModelReply:
+    async def _stream_answer(self, prompt: CompletionPrompt, results: Results, feedback: str | None) -> ModelReply:
         run, tier = self._run, self._choose_tier()
-        shows = self._shows_examples
-        prompt = CompletionPrompt(run, results, is_structured=self._is_structured, shows_examples=shows)
         messages = prompt.build(self._history_limit, feedback)
         model, again = run.engine.models.get_model_name(tier, run.room), run.state.answer_start is not None
         left_out = len(remove_instructions(split_at_prompt(run.state)[0])) - self._count_earlier_messages()

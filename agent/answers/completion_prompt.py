@@ -46,16 +46,16 @@ class Results(NamedTuple):
 class CompletionPrompt:
     """The prompt of one attempt."""
 
-    def __init__(self, run: Run, results: Results, *, is_structured: bool, shows_examples: bool) -> None:
-        """`is_structured`: whether the answer is JSON, which has neither citations nor examples of sentences;
-        `shows_examples`: whether the model is a small one whose context holds them."""
+    def __init__(self, run: Run, results: Results, *, is_structured: bool) -> None:
+        """`is_structured`: whether the answer is JSON, which has neither citations nor examples of sentences."""
         self._run = run
         self._results = results
         self._is_structured = is_structured
         self._failed = list_abandoned_steps(run.state)
         self._refused = _build_refusal_blocks(run)
         self._earlier = run.state.retrieval.earlier_results if run.state.retrieval else ()
-        self._shows_examples = shows_examples and self._has_results and not is_structured
+        # The writer leaves them out where the model's context is too small for them.
+        self.shows_examples = run.profile.decides == "rounds" and self._has_results and not is_structured
 
     def build(self, history_limit: int, feedback: str | None) -> tuple[JsonObject, ...]:
         """The messages, with at most `history_limit` earlier ones. `feedback` is why an answer was not accepted."""
@@ -64,7 +64,7 @@ class CompletionPrompt:
         instructions = self._list_instructions((*before, *after))
         system = self._build_system(instructions)
         messages: list[JsonObject] = [{"role": "system", "content": system}] if system else []
-        messages += _build_examples() if self._shows_examples else ()
+        messages += _build_examples() if self.shows_examples else ()
         spoken = remove_instructions(before)
         messages += [message.to_openai() for message in take_newest_messages(spoken, history_limit)]
         question = self._build_question(instructions)
@@ -97,7 +97,7 @@ class CompletionPrompt:
             # Alone, the request speaks for itself: instructed about its language, a 1.5B model repeats it, and one that
             # asks for a translation names another.
             return instructions
-        if self._shows_examples:
+        if self.shows_examples:
             return render("completion", instructions="", language="", rules="")
         return render(
             "completion",
@@ -127,7 +127,7 @@ class CompletionPrompt:
             blocks = [*build_result_blocks(run, self._results.outcomes, self._failed), *self._refused]
             if self._cites:  # the names are of pages and files
                 blocks.append(format_data_block("sources", _list_sources(self._results.sources), limit=SKILL_CHARS))
-            if self._shows_examples:
+            if self.shows_examples:
                 wishes = "\n".join(part for part in (*self._list_rules(), name_language(run), instructions) if part)
                 blocks += [f"<instructions>\n{wishes}\n</instructions>"] if wishes else []  # not from outside
             question = "\n".join((*blocks, format_data_block("user_request", question, limit=SKILL_CHARS)))

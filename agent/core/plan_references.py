@@ -121,26 +121,32 @@ def resolve_references(args: JsonObject, lookup: Lookup, *, texts: Collection[st
     return ResolvedArgs(filled, resolver.tainted, tuple(dict.fromkeys(resolver.used)))
 
 
-def set_apart_outside_values(text: JsonValue, lookup: Lookup) -> tuple[JsonValue, dict[str, str]]:
-    """A text in which references to results from outside stay as names, and the values by these names. All others are
-    resolved. For a model that does what the text says: it must not take a result for a part of its task.
+def set_apart_outside_values(value: JsonValue, lookup: Lookup) -> tuple[JsonValue, dict[str, str]]:
+    """A value in which references to results from outside stay as names, and the results by these names. All others
+    are resolved. For a model that does what the value says: it must not take a result for a part of its task.
 
     Raises `ReferenceMissingError` as `resolve_references` does."""
     values: dict[str, str] = {}
 
     def fill(match: re.Match[str]) -> str:
         resolver, reference = _Resolver(lookup), _parse_match(match)
-        value = format_spliced_text(resolver.resolve(reference, as_said=True))
+        text = format_spliced_text(resolver.resolve(reference, as_said=True))
         if not resolver.tainted:
-            return value
+            return text
         name = _format_reference(reference)
-        values[name] = value
+        values[name] = text
         return name
 
-    unified = unify_references(text)
-    if not isinstance(unified, str):
-        return _Resolver(lookup).fill(text), {}
-    return _REFERENCE.sub(fill, unified), values
+    def fill_in(part: JsonValue) -> JsonValue:
+        if isinstance(part, str):
+            return _REFERENCE.sub(fill, part)
+        if isinstance(part, list):
+            return [fill_in(item) for item in part]
+        if isinstance(part, dict):
+            return part["$literal"] if is_literal(part) else {key: fill_in(item) for key, item in part.items()}
+        return part
+
+    return fill_in(unify_references(value)), values
 
 
 def rename_references(value: JsonValue, names: Mapping[str, str]) -> JsonValue:

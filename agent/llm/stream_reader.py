@@ -263,7 +263,7 @@ def _is_object(data: bytes) -> bool:
 
 def _parse(data: bytes) -> object:
     """Parses JSON. Accepts what pydantic's parser refuses: lone surrogates, bytes that are not UTF-8, which become
-    surrogates, and tabs within texts. Raises `ValueError`.
+    surrogates, and control characters within texts. Raises `ValueError`.
     """
     try:
         value: object = from_json(data)

@@ -1,7 +1,8 @@
 """Times of day in words: "half past two", "Viertel vor fünf", "halv tre", "à quatre heures et demie", "drei Uhr".
 
 Only what little else in a sentence means: full hours with their word, halves and quarters, and five to twenty-five
-minutes past an hour, or behind a preposition of time to one ("at ten to three", but not "from ten to three").
+minutes past an hour, or behind a preposition of time to one ("at ten to three", but neither "from ten to three" nor
+"after ten to twelve weeks").
 """
 
 import re
@@ -22,6 +23,8 @@ _MINUTES = {
     for word in words.split()
 }  # fmt: skip
 _MINUTE = "|".join(sorted(_MINUTES, key=len, reverse=True))
+_COUNTED = rf"{_SPACE}(?:{_HOUR_WORD}){_SPACE}(?!o['\u2019]clock)(?:[^\W\d_]|%)"
+"""A number with what it counts: "after ten to twelve weeks" says no time."""
 _PATTERN = re.compile(
     rf"""
     \bhalf{_SPACE}past{_SPACE}(?P<half_past>{_HOUR})\b
@@ -33,7 +36,7 @@ _PATTERN = re.compile(
     | \b(?P<past>{_MINUTE}){_SPACE}(?:past|nach|över){_SPACE}(?P<past_hour>{_HOUR_WORD})\b
     | (?:(?<=\bat[ ])|(?<=\bby[ ])|(?<=\buntil[ ])|(?<=\bbefore[ ])|(?<=\bafter[ ])
          |(?<=\bum[ ])|(?<=\bkl[ ])|(?<=\bklockan[ ]))
-      (?P<to>{_MINUTE}){_SPACE}(?:to|vor|i){_SPACE}(?P<to_hour>{_HOUR_WORD})\b
+      (?P<to>{_MINUTE}){_SPACE}(?:to(?!{_COUNTED})|vor|i){_SPACE}(?P<to_hour>{_HOUR_WORD})\b
     | \b(?:klockan|klokken){_SPACE}(?P<nordic_full>{_HOUR_WORD})\b(?!{_SPACE}(?:i|över){_SPACE}(?:{_HOUR_WORD})\b)
     | \b(?P<full>{_HOUR_WORD}){_SPACE}(?:uhr|o['\u2019]clock)\b
     | \bà{_SPACE}(?P<french_full>{_HOUR_WORD}){_SPACE}heures?\b(?!{_SPACE}(?:et|moins)\b)

@@ -14,6 +14,7 @@ from agent.core.plan_references import (
     list_references,
     rename_references,
     resolve_references,
+    set_apart_outside_values,
     unify_references,
 )
 
@@ -316,3 +317,18 @@ def test_a_long_result_is_cut_where_it_is_spliced() -> None:
 def test_references_are_described_in_words(value: JsonValue, words: JsonValue) -> None:
     names = {"s1": "the result of step 1 (search_files)"}
     assert describe_references(value, names, "an earlier result") == words
+
+
+@pytest.mark.parametrize(
+    ("task", "named", "values"),
+    [
+        ("Sum up $s4 in $s7.value words", "Sum up ${s4} in 42 words", {"${s4}": "a matrix"}),
+        ({"$from": "s4"}, "${s4}", {"${s4}": "a matrix"}),
+        (["Sum up", {"$from": "s4"}, 3], ["Sum up", "${s4}", 3], {"${s4}": "a matrix"}),
+        ({"of": "$s4", "as": {"$literal": "$s4"}}, {"of": "${s4}", "as": "$s4"}, {"${s4}": "a matrix"}),
+        ({"$literal": "$s4"}, "$s4", {}),
+        ("Nothing", "Nothing", {}),
+    ],
+)
+def test_results_from_outside_are_set_apart(task: JsonValue, named: JsonValue, values: dict[str, str]) -> None:
+    assert set_apart_outside_values(task, OUTPUTS.__getitem__) == (named, values)

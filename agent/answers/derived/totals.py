@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from agent.answers.derived.tables import MAX_CELLS, read_number
+from agent.text.dates import find_dates
 from agent.text.pieces import split_pieces
 
 _SEPARATORS = ("\t", "|", ";", ",")
@@ -26,7 +27,8 @@ def list_totals(text: str) -> list[float]:
         totals += _sum_up(numbers)
         totals += [float(count) for count in Counter(map(str, column)).values() if count > 1]
     for counts in _COUNTS.findall(text):
-        totals.append(float(sum(int(re.sub("[,.]", "", count)) for count in _COUNT.findall(counts))))
+        if not find_dates(counts):  # "12 May, 14 June, 5 July"
+            totals.append(float(sum(int(re.sub("[,.]", "", count)) for count in _COUNT.findall(counts))))
     return sorted(set(totals))
 
 

@@ -3,10 +3,13 @@
 Offered the identifiers that the error lists, a small model takes one of them, which is then another thing's.
 """
 
+from collections.abc import Iterator
+
 from agent.core.json_walk import iter_leaves
 from agent.planning.request import PlanningRequest, RoundCall
 from agent.planning.rounds.wider_looks import is_free_text
 from agent.text.codes import find_codes
+from agent.text.json_entries import read_json_values
 from agent.tools import ToolSpec
 from agent.tools.catalogue import is_foreign, split_name
 
@@ -82,6 +85,14 @@ def find_text_input(spec: ToolSpec) -> str | None:
 def _takes_words(spec: ToolSpec) -> bool:
     """Whether a tool can be called with words alone, or with nothing."""
     return all(not takes_identifier(name) and is_free_text(spec.properties.get(name)) for name in spec.required)
+
+
+def iter_names(request: PlanningRequest, value: str) -> Iterator[str]:
+    """Yields the names of the fields in which results have a value."""
+    for call in request.rounds:
+        if not call.failed and value in call.text:
+            leaves = (leaf for data in read_json_values(call.text) for leaf in iter_leaves(data))
+            yield from (path[-1] for path, leaf in leaves if leaf == value and path and isinstance(path[-1], str))
 
 
 def takes_identifier(name: str) -> bool:

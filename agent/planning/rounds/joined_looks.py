@@ -20,12 +20,13 @@ from agent.planning.rounds.identifier_lookups import (
     find_text_input,
     is_identifier,
     is_one_code,
+    iter_names,
     list_lookups,
     takes_identifier,
 )
 from agent.planning.rounds.input_schemas import build_inputs_schema
 from agent.planning.rounds.known_words import split_words
-from agent.text.json_entries import list_json_objects, read_json_values
+from agent.text.json_entries import list_json_objects
 from agent.tools import ToolSpec
 from agent.tools.catalogue import is_foreign, split_name
 
@@ -195,13 +196,7 @@ def _list_calls(request: PlanningRequest, identifiers: Sequence[_Identifier]) ->
 
 def _list_names(request: PlanningRequest, value: str) -> frozenset[str]:
     """The names under which results have a value, in one form."""
-    names: set[str] = set()
-    for one in request.rounds:
-        if not one.failed and value in one.text:
-            leaves = (leaf for data in read_json_values(one.text) for leaf in iter_leaves(data))
-            paths = (path for path, leaf in leaves if leaf == value)
-            names |= {_fold_name(path[-1]) for path in paths if path and isinstance(path[-1], str)}
-    return frozenset(names)
+    return frozenset(map(_fold_name, iter_names(request, value)))
 
 
 def _read_only_entry(text: str) -> JsonObject:

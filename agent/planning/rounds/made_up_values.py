@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
@@ -20,7 +19,7 @@ from agent.core.models import ChatMessage, JsonObject, PlanStep
 from agent.core.plan_references import ITEM, is_literal, list_literals, list_references, resolve_references
 from agent.planning.list_steps import MAX_ITEMS, is_list_step, split_list_inputs
 from agent.planning.request import PlanningRequest, RoundCall
-from agent.planning.rounds.identifier_lookups import takes_identifier
+from agent.planning.rounds.identifier_lookups import iter_names, takes_identifier
 from agent.planning.rounds.known_words import (
     WORD,
     KnownWords,
@@ -46,13 +45,11 @@ MADE_UP = "a value of this change stands neither in the request nor in a result"
 MAX_REPORTED = 10
 """Values in one error to the model."""
 REPORTED_CHARS = 200
-SHORT_NAME_CHARS = 3
-"""Up to this length, a name in a host counts as named only by a whole word: nearly every text contains "co"."""
 _QUOTES = "\"'`\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a"
 """What may stand around a quoted text, at either end: languages differ."""
-_WEB = re.compile(r"https?://", re.IGNORECASE)
 _DIGITS = re.compile(r"(?<![^\W_])\d+(?![^\W_])")
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[T ]\d\d:\d\d(?::\d\d)?")
+_PLAIN_TYPES = ("string", "integer", "number", "boolean")
 _NAMING_ROLES = frozenset({"where", "amount", "id"})
 """Roles of arguments that name something: a text of several words there is not one that the model is to write."""
 Path = tuple[str | int, ...]
@@ -168,7 +165,7 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
         made_up = [
             one
             for one in named_values
-            if one.describes_thing or not is_known(one.value, known_words, allowed_words, one.label)
+            if _replaces_identifier(one, request) or not is_known(one.value, known_words, allowed_words, one.label)
         ]
         made_up = [one for one in made_up if not _ends_span(one, named_values, known_words)]
         made_up = [
@@ -240,36 +237,6 @@ def _find_schema(spec: ToolSpec, path: Path) -> JsonObject:
         inner = schema.get("items" if isinstance(part, int) else "properties") if isinstance(schema, dict) else None
         schema = inner.get(part) if isinstance(part, str) and isinstance(inner, dict) else inner
     return schema if isinstance(schema, dict) else {}
-
-
-def holds_made_up_address(inputs: JsonValue, request: PlanningRequest) -> bool:
-    """Whether one of a call's inputs is the URL of a host that nobody named, not even by a word such as "bbc".
-
-    A small model that finds nothing more to call fetches pages of hosts that it makes up."""
-    hosts = [_read_host(leaf) for _, leaf in iter_leaves(inputs) if isinstance(leaf, str)]
-    if not any(hosts):
-        return False
-    text = "\n".join((*list_known_texts(request), request.instructions, request.room.system_prompt)).casefold()
-    return any(host and not _is_named(host, text) for host in hosts)
-
-
-def _read_host(value: str) -> str:
-    """The host of a URL; "" for other texts."""
-    try:
-        return (urlsplit(value).hostname or "") if _WEB.match(value) else ""
-    except ValueError:
-        return ""
-
-
-def _is_named(host: str, text: str) -> bool:
-    if host.casefold() in text:
-        return True
-    names = [label.replace("-", " ") for label in host.casefold().split(".")[:-1] if label != "www" and len(label) > 1]
-    return any(_is_word(name, text) if len(name) <= SHORT_NAME_CHARS else name in text for name in names)
-
-
-def _is_word(name: str, text: str) -> bool:
-    return re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", text) is not None
 
 
 def _ends_span(value: MadeUpValue, values: Iterable[MadeUpValue], known: KnownWords) -> bool:
@@ -356,10 +323,19 @@ def _iter_values(step: PlanStep, spec: ToolSpec) -> Iterator[MadeUpValue]:
                     yield MadeUpValue(step, spec, name, literal, path)
 
 
+def _replaces_identifier(value: MadeUpValue, request: PlanningRequest) -> bool:
+    """Whether a description or date stands for the identifier of what is meant. In a diary, a date may be that
+    identifier, and where notes have no other, a title."""
+    return value.describes_thing and not any(map(takes_identifier, iter_names(request, str(value.value))))
+
+
 def _list_empty(step: PlanStep, spec: ToolSpec) -> list[MadeUpValue]:
-    """The needed lists and objects that are empty: an order without lines."""
+    """The needed lists and objects that are empty: an order without lines. To empty a list of texts, such as labels, is
+    a change like any other, and "[]" may be the text of a file."""
     given = ((name, read_json_text(step.args.get(name))) for name in spec.required)
-    return [MadeUpValue(step, spec, name, value) for name, value in given if value in ([], {})]
+    empty = (MadeUpValue(step, spec, name, value) for name, value in given if value in ([], {}))
+    kinds = ((one, [_find_schema(spec, path).get("type") for path in ((one.name,), (one.name, 0))]) for one in empty)
+    return [one for one, types in kinds if not any(plain in types for plain in _PLAIN_TYPES)]
 
 
 def _list_inputs(step: PlanStep, spec: ToolSpec) -> list[JsonObject]:

@@ -6,7 +6,8 @@ from typing import NamedTuple
 from agent.core.models import JsonObject
 from agent.planning.reply import list_calls, list_todo
 from agent.planning.request import PlanningRequest
-from agent.planning.rounds.made_up_values import holds_made_up_address, leave_out_unasked_texts
+from agent.planning.rounds.made_up_addresses import holds_made_up_address
+from agent.planning.rounds.made_up_values import leave_out_unasked_texts
 from agent.planning.rounds.other_values import take_accepted_values
 from agent.planning.rounds.wider_looks import leave_out_made_up_codes, name_stated_choices, name_stated_date
 from agent.text.terms import extract_terms

@@ -56,9 +56,9 @@ async def ask_need(model: PlannerModel, request: PlanningRequest, tools: Sequenc
 
     "" for a reply of more than a word, and where the examples do not fit the model's context. "" too, without a
     question, for commands, for names of files that are there and for web addresses, and for words of a skill, of
-    somebody else's tool and its inputs: what those are for, only they say. Beside such tools, so may be any request in
-    another language. Where no tool has effects, nothing can be done to a file: about a request that names one the model
-    is asked too, but only `ACTION` is taken from its reply."""
+    somebody else's tool and its inputs: what those are for, only they say. Beside such tools, no question is asked
+    about a request in another language either. Where no tool has effects, nothing can be done to a file: the model is
+    asked about a request that names one, but only `ACTION` is taken from its reply."""
     is_own = _names_an_own_thing(request, tools)
     if is_own and (not _names_a_file(request) or any(spec.effect == "effect" for spec in tools)):
         return ""
@@ -147,8 +147,8 @@ def _shorten(text: str, begin_chars: int = BEGIN_CHARS, end_chars: int = END_CHA
 
 
 def _names_an_own_thing(request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:
-    """Whether the request is a command of a tool of ours, names a file of the ground or a web address, or is in the
-    words of a skill, of somebody else's tool and its inputs, or may be: in another language."""
+    """Whether the request is a command of a tool of ours, names a file of the ground or a web address, or has words of
+    a skill, or of somebody else's tool and its inputs; in another language, it is taken to have them."""
     if read_calls(request.question, {spec.name: spec for spec in tools}):
         return True
     if "://" in _keep_naming_ends(request) or _names_a_file(request):
@@ -158,7 +158,7 @@ def _names_an_own_thing(request: PlanningRequest, tools: Sequence[ToolSpec]) -> 
     if any(name and words >= name for name in names):
         return True
     others = [spec for spec in tools if is_from_outside(spec)]
-    if others and request.answer_language:  # its words are those of no tool
+    if others and request.answer_language:  # its words cannot be compared
         return True
     fits_other = any(score > 0 for score in CatalogueIndex(others).compute_scores(request.question).values())
     terms = {*extract_query_terms(keep_ends(request.question))}

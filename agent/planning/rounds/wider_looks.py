@@ -75,7 +75,17 @@ def name_stated_date(args: JsonObject, request: PlanningRequest) -> JsonObject:
     unknown = {leaf for leaf in given if not is_known(leaf, words, words)}
     if len(unknown) != 1:
         return args
-    return {name: next(iter(days)) if value in unknown else value for name, value in args.items()}
+    (given_day,), (named_day,) = unknown, days
+    return {name: _replace_text(value, given_day, named_day) for name, value in args.items()}
+
+
+def _replace_text(value: JsonValue, old: str, new: str) -> JsonValue:
+    """A value in which one text, wherever it stands, is another."""
+    if isinstance(value, dict):
+        return {name: _replace_text(part, old, new) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_replace_text(part, old, new) for part in value]
+    return new if value == old else value
 
 
 def leave_out_made_up_codes(spec: ToolSpec, args: JsonObject, request: PlanningRequest) -> JsonObject:

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any, Literal
+from functools import lru_cache
+from itertools import groupby, islice, product
+from typing import Any, Literal, TypeAlias
 
 import tinycss2  # type: ignore[import-untyped]
 from cssselect import GenericTranslator, Selector, SelectorError, parse
@@ -73,9 +74,11 @@ _VARIABLE = "--"
 _SIDES: Mapping[Any, Literal["", "before", "after"]] = {None: "", "before": "before", "after": "after"}
 _HIDING = frozenset({"none", "hidden", "collapse"})
 _NO_LAYER = 1_000_000
-"""The strength of what is in no layer."""
+"""The strength of what is in no layer, and within one of what is in none of its own layers."""
 _MAX_DEPTH = 8
 """Rules and conditions within each other."""
+_MAX_VARIABLES = 50
+"""Variables that the contents of a page name. Each may be set for every element."""
 _MAX_SELECTOR = 400
 """Characters of a selector: reading one takes time that grows with their square."""
 _MAX_NESTED = 400
@@ -100,14 +103,18 @@ class SheetValues:
     generated: Generated = field(default_factory=dict)
 
 
+_Layers: TypeAlias = dict[tuple[tuple[int, ...], str], int]
+"""The places of layers in the order of all, by the layer around them and their name."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class _Declaration:
     """A value, in the order of the cascade."""
 
     is_important: bool
-    strength: int
-    """By its layer: a later one overrules an earlier one, and no layer all of them; the other way round where it is
-    important (CSS Cascade 5, 6.1)."""
+    strength: tuple[int, ...]
+    """By its layer: a later one overrules an earlier one, and no layer all of them, also within each; the other way
+    round where it is important (CSS Cascade 5, 6.1)."""
     specificity: tuple[int, int, int]
     order: int
     name: str
@@ -133,8 +140,9 @@ def list_sheet_values(root: Any) -> SheetValues:
         declarations.extend(islice(all_declarations, MAX_RULES))
     values = SheetValues()
     variables: dict[Any, dict[str, str]] = {}
-    for one in sorted(declarations):
-        for element in _find_elements(root, named, one.path):
+    for path, group in groupby(sorted(declarations), key=lambda one: one.path):
+        elements = [*_find_elements(root, named, path)]
+        for one, element in product(group, elements):
             if one.side:
                 values.generated.setdefault((element, one.side), {})[one.name] = one.value
             else:
@@ -149,11 +157,19 @@ def list_sheet_values(root: Any) -> SheetValues:
 
 def _inherit_variables(boxed: dict[str, str], element: Any, variables: Mapping[Any, Mapping[str, str]]) -> None:
     """Adds the variables that a box's content names, as its element or the nearest one around it sets them."""
-    for name in _USED_VARIABLE.findall(boxed.get("content", "")) if variables else ():
-        around = (variables.get(one, {}) for one in (element, *element.iterancestors()))
-        value = next((one[name] for one in around if name in one), None)
-        if value is not None:
-            boxed.setdefault(name, value)
+    named = _list_variables(boxed.get("content", "")) if variables else ()
+    missing = {name for name in named if name not in boxed}
+    around = (element, *element.iterancestors()) if missing else ()
+    for own in (variables[one] for one in around if one in variables):
+        values = {name: own[name] for name in missing if name in own}
+        boxed.update(values)
+        missing -= values.keys()
+
+
+@lru_cache(maxsize=16)
+def _list_variables(content: str) -> tuple[str, ...]:
+    """The first variables that a content names."""
+    return tuple(match[1] for match in islice(_USED_VARIABLE.finditer(content), _MAX_VARIABLES))
 
 
 def read_own_style(style: str) -> dict[str, str]:
@@ -192,10 +208,11 @@ def _iter_declarations(sheets: str, properties: AbstractSet[str], names: Abstrac
     """Yields the declarations of the selectors that may name an element of the page. Those that are not understood are
     left out."""
     order = 0
-    used = {name for content in _CONTENT.findall(sheets) for name in _USED_VARIABLE.findall(content)}
+    names_of_contents = (name for content in _CONTENT.findall(sheets) for name in _list_variables(content))
+    used = {*islice(dict.fromkeys(names_of_contents), _MAX_VARIABLES)}
     rules = tinycss2.parse_stylesheet(sheets, skip_comments=True, skip_whitespace=True)
     left = _MAX_SELECTORS
-    layers: dict[str, int] = {}
+    layers: _Layers = {}
     for selectors, items, is_conditional, layer in _iter_rules(rules, layers):
         left -= len(selectors)
         if left < 0:
@@ -213,7 +230,7 @@ def _iter_declarations(sheets: str, properties: AbstractSet[str], names: Abstrac
         is_hiding = any(name in _PROPERTIES and value.lower() in _HIDING for (name, _), value in declarations.items())
         if is_hiding and (is_conditional or _TICK.search(written)):
             continue
-        rank = layers.get(layer, _NO_LAYER)
+        ranks = (*layer, _NO_LAYER)
         for (name, important), value in declarations.items():
             is_variable = name.startswith(_VARIABLE)
             is_verbatim = name == "content" or is_variable
@@ -222,22 +239,22 @@ def _iter_declarations(sheets: str, properties: AbstractSet[str], names: Abstrac
                 if name in (_BOX_PROPERTIES if side else properties) or is_variable:
                     order += 1
                     exact = value if is_verbatim else value.lower()
-                    strength = -rank if important else rank
+                    strength = tuple(-rank for rank in ranks) if important else ranks
                     yield _Declaration(important, strength, specificity, order, name, exact, path, side)
 
 
 def _iter_rules(
     rules: list[Any],
-    layers: dict[str, int],
+    layers: _Layers,
     depth: int = 0,
     outer: Sequence[str] = (),
     *,
     is_conditional: bool = False,
-    layer: str = "",
-) -> Iterator[tuple[Sequence[str], list[Any], bool, str]]:
+    layer: tuple[int, ...] = (),
+) -> Iterator[tuple[Sequence[str], list[Any], bool, tuple[int, ...]]]:
     """Yields the selectors and the content of each rule, whether it has a condition that wide screens fulfil, and the
-    layer that it is in. `outer` are the selectors of the rule that the rules are in; `layers` gets the names of all
-    layers in their order."""
+    layer that it is in. `outer` are the selectors of the rule that the rules are in; `layers` gets all layers in their
+    order."""
     selectors: Sequence[str]
     for rule in rules:
         conditional, inner = is_conditional, layer
@@ -261,13 +278,15 @@ def _iter_rules(
             yield from _iter_rules(items, layers, depth + 1, selectors, is_conditional=conditional, layer=inner)
 
 
-def _add_layers(names: str, outer: str, layers: dict[str, int]) -> str:
-    """Adds layers, which count from where they are named first, and returns the last one."""
-    name = ""
+def _add_layers(names: str, outer: tuple[int, ...], layers: _Layers) -> tuple[int, ...]:
+    """Adds layers, each with those around it that its name has, and returns the last one. They count from where they
+    are named first."""
+    layer = outer
     for one in names.split(","):
-        name = f"{outer}.{one.strip() or len(layers)}"
-        layers.setdefault(name, len(layers))
-    return name
+        layer = outer
+        for name in one.split(".")[:_MAX_DEPTH]:
+            layer = (*layer, layers.setdefault((layer, name.strip() or f"{len(layers)}"), len(layers)))
+    return layer
 
 
 def _split(tokens: list[Any]) -> list[str]:

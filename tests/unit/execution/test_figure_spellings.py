@@ -71,5 +71,7 @@ def test_halves_that_are_no_times_are_left_alone() -> None:
         "Det tar fyra och en halv timme.",
         "quatre heures et demie",
         "The crew went from ten to seven.",
+        "It heals after ten to twelve weeks.",
+        "Prices rose by five to ten %.",
     ):
         assert find_unexplained_figures(text, "nothing") == []

@@ -4,8 +4,10 @@ from pathlib import Path
 from time import thread_time
 
 import pytest
+from lxml import html
 
 from agent.net import Page
+from agent.text.html.styles import list_sheet_values
 from mcp_tools.builtin.web_fetch import extract
 from tests.support.machine import get_slowness
 from tests.unit.ingest.test_markdown_html_coverage import lines, read
@@ -95,6 +97,16 @@ NESTED = "<ol><li>One<ol><li>Sub<li>Next</ol><li>Two</ol>"
             "<p>Rent is due, or was<p class=old>98<p class=fee>99",
             ["Rent is due, or was", "99"],
         ),
+        (
+            "@layer a {@layer b {.fee {display: none}} .fee {display: block}}",
+            "<p>Rent is due<p class=fee>99",
+            ["Rent is due", "99"],
+        ),
+        (
+            "@layer a.b, c; @layer c {.fee {display: block}} @layer a {.fee {display: none}}",
+            "<p>Rent is due<p class=fee>99",
+            ["Rent is due", "99"],
+        ),
         (":root {--cur: ' EUR'} b::after {content: var(--cur)}", "<p>Pay <b>99</b> now", ["Pay 99 EUR now"]),
         (
             "html {--cur: ' EUR'} .us {--cur: ' USD'} b::after {content: var(--cur, ' ?')}",
@@ -130,6 +142,16 @@ def test_text_of_style_sheets_is_read(sheet: str, body: str, expected: list[str]
     assert output.coverage.share == 1.0
     fetched = str(extract(Page("https://example.org", 200, "text/html", page.encode(), None, truncated=False)))
     assert expected[0].partition("\n")[0] in fetched
+
+
+def test_boxes_with_many_variables_take_no_long_time() -> None:
+    names = [f"--v{at}" for at in range(3000)]
+    content = " ".join(f"var({name})" for name in names)
+    sheet = f"* {{{'; '.join(f'{name}: 1' for name in names)}}} p::before {{content: {content}}}"
+    page = html.fromstring(f"<html><head><style>{sheet}</style></head><body>{'<p>x</p>' * 3000}</body></html>")
+    started = thread_time()
+    assert len(list_sheet_values(page).generated) == 3000
+    assert thread_time() - started < 2 * get_slowness()
 
 
 def test_a_list_of_what_is_not_meant_is_read(tmp_path: Path) -> None:

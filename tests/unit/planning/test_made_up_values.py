@@ -323,6 +323,31 @@ def test_a_needed_list_that_is_empty_is_asked_for(payments: JsonValue) -> None:
     assert find("Pay the plumber what he gets", "pay", payments=[{"to": "plumber"}], options={}) == []
 
 
+def test_what_may_be_empty_is_not_asked_for() -> None:
+    assert find("Write [] into keep.txt", "write_file", name="keep.txt", text="[]") == []
+    labels: JsonValue = {"type": "array", "items": TEXT}
+    label = spec("label", {"ticket": TEXT, "labels": labels}, ["ticket", "labels"], annotations=SIDE_EFFECT)
+    request = asking("Remove all labels of T-1", catalogue=Catalogue(skills=(), tools=(label,)))
+    assert find_made_up_values([make_step("label", ticket="T-1", labels=[])], request) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "places"),
+    [
+        ('{"entries": [{"id": "2027-01-12", "text": "dentist"}]}', "2027-01-12", []),
+        ('{"entries": [{"id": "E-7", "day": "2027-01-12"}]}', "2027-01-12", ["entry_id"]),
+        ('{"entries": [{"id": "On the dentist", "day": "2027-01-12"}]}', "On the dentist", []),
+        ('{"entries": [{"id": "E-7", "title": "On the dentist"}]}', "On the dentist", ["entry_id"]),
+    ],
+)
+def test_what_results_have_as_an_identifier_is_one(text: str, given: str, places: list[str]) -> None:
+    delete = spec("delete", {"entry_id": TEXT}, ["entry_id"], annotations=SIDE_EFFECT)
+    look = RoundCall(0, "list_entries", {}, text)
+    request = asking("Delete the dentist", catalogue=Catalogue(skills=(), tools=(delete,)), rounds=(look,))
+    made_up = find_made_up_values([make_step("delete", entry_id=given)], request)
+    assert [one.place for one in made_up] == places
+
+
 def test_a_description_or_date_is_no_identifier_of_what_is_cancelled() -> None:
     cancel = spec("cancel", {"lesson_id": TEXT, "day": TEXT}, ["lesson_id"], annotations=SIDE_EFFECT)
     request = asking("Cancel the lesson on 12 jan 2027", catalogue=Catalogue(skills=(), tools=(cancel,)))

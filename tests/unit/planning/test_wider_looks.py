@@ -127,6 +127,12 @@ def test_the_one_kind_that_the_request_names_is_looked_for(question: str, meant:
         ("who has it from 20 jan 2027 to 2 feb 2027?", {"day": "2027-01-02"}, {"day": "2027-01-02"}),
         ("who has it in january 2027?", {"day": "2027-01-02"}, {"day": "2027-01-02"}),
         ("who has it?", {"day": "2027-01-02"}, {"day": "2027-01-02"}),
+        ("who has it on 20 jan 2027?", {"day": "2027-01-02", "rooms": ["a"], "of": {"b": 1}}, {"day": "2027-01-20"}),
+        (
+            "who has it on 20 jan 2027?",
+            {"days": ["2027-01-02"], "when": {"day": "2027-01-02"}},
+            {"days": ["2027-01-20"], "when": {"day": "2027-01-20"}},
+        ),
     ],
 )
 def test_the_one_day_that_the_request_names_is_looked_at(question: str, args: JsonObject, meant: JsonObject) -> None:
