@@ -46,8 +46,8 @@ _MAIL = re.compile(
     rb"(?!form-data|byteranges|x-mixed-replace)",
     re.IGNORECASE,
 )
-"""The header of a message in parts: of a mail, and of a page that was saved with its pictures (MHTML). Those of
-HTTP are no mails."""
+"""The header of a message in parts: of a mail, and of a page that was saved with its pictures (MHTML). Programs
+send others by HTTP."""
 _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"%PDF-", "pdf"),
     (b"\x89PNG", "a PNG image"),
