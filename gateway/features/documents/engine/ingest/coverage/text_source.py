@@ -2,11 +2,10 @@
 
 import codecs
 import contextlib
+import json
 import re
 from collections.abc import Iterator
 from html import entities
-
-import pydantic_core
 
 from gateway.features.documents.engine.ingest.coverage.charsets import decode_switched
 from gateway.features.documents.engine.ingest.coverage.source_text import SourceText
@@ -125,8 +124,8 @@ def _decode_letters(string: str) -> str:
 
 def _is_json(text: str) -> bool:
     for candidate in (text, text.strip().split("\n")[0]):
-        with contextlib.suppress(ValueError):
-            pydantic_core.from_json(candidate)
+        with contextlib.suppress(ValueError, RecursionError):
+            json.loads(candidate)
             return True
     return False
 
