@@ -96,7 +96,7 @@ def test_a_page_saved_with_its_pictures_is_read(name: str, tmp_path: Path) -> No
     assert detect_file_type("multipart/related", "") == "eml"
 
 
-@pytest.mark.parametrize("page", [WORD_PAGE, WORD_PAGE.partition("\n")[2]])
+@pytest.mark.parametrize("page", [WORD_PAGE, WORD_PAGE.partition("\n")[2], f"\ufeff\n{WORD_PAGE}"])
 @pytest.mark.parametrize("name", ["page.mht", "page.doc"])
 def test_a_page_that_word_has_saved_is_read(name: str, page: str, tmp_path: Path) -> None:
     output = read(page.encode(), name, tmp_path)

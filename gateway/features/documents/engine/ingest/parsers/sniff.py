@@ -110,7 +110,7 @@ def detect_kind(data: bytes) -> str:
         return next((kind for kind, folder in _OFFICE.items() if folder.encode() in data), _name_archive(data))
     if data.startswith(_OLE):
         return "an Outlook message" if _OUTLOOK_STREAM in data else "an old or encrypted Office document"
-    if _MAIL.match(data[:_HEAD]):
+    if _MAIL.match(data[:_HEAD].removeprefix(codecs.BOM_UTF8).lstrip()):
         return "eml"
     if _HTML.search(data[:2048]):
         return "html"
