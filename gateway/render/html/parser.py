@@ -42,7 +42,7 @@ RAW_TAGS: Final = frozenset(
 """HTML that a text may write itself. All other tags are shown as they are written."""
 ARTIFACT: Final = re.compile(r"/v1/runs/\w+/artifacts/[\w./%-]{1,300}\.(?:png|jpe?g|gif|webp)", re.IGNORECASE)
 """The address of a picture that a tool has made. Other pictures become links: nothing is loaded from other hosts."""
-_MARK = re.compile(r"[^\w\s.,]")
+_MARK = re.compile(r"[^\w\s.,]|_|www\.")
 _ADDRESS = re.compile(r"(?:https?://|mailto:)\S", re.IGNORECASE)
 _TAG = re.compile(r"</?([A-Za-z][A-Za-z0-9-]*)|<[!?]")
 _CHECKBOX = re.compile(

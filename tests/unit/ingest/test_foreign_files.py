@@ -24,6 +24,14 @@ PAGE = (
     "<html><body><h1>Ber=\nths</h1><p>Berth 7 costs =E2=82=AC 512.</p></body></html>\n--page\nContent-Type: text/css\n"
     f"Content-Location: cid:css@x\n\nh1 {{ color: red; }}\n{PICTURE.format('a')}{PICTURE.format('b')}--page--\n"
 )
+WORD_PAGE = (
+    'MIME-Version: 1.0\nContent-Type: multipart/related; boundary="----=_NextPart_01D"\n\n------=_NextPart_01D\n'
+    "Content-Location: file:///C:/1/a.htm\nContent-Type: text/html; charset=us-ascii\n\n<p>Berth 7 costs 512.</p>\n"
+    "------=_NextPart_01D--\n"
+)
+POSTED = (
+    'Host: example.org\nContent-Type: multipart/form-data; boundary=x\n\n--x\nContent-Disposition: form-data; name="a"'
+)
 APPLE_MAIL = "From: a@example.org\nSubject: Berth 7\n\nRent is 512.\n"
 APPLE_FLAGS = '<?xml version="1.0"?>\n<plist version="1.0"><dict><key>flags</key></dict></plist>\n'
 
@@ -86,6 +94,23 @@ def test_a_page_saved_with_its_pictures_is_read(name: str, tmp_path: Path) -> No
     assert isinstance(listed, LocalFile)
     assert listed.file_type == "eml"
     assert detect_file_type("multipart/related", "") == "eml"
+
+
+@pytest.mark.parametrize("page", [WORD_PAGE, WORD_PAGE.partition("\n")[2], f"\ufeff\n{WORD_PAGE}"])
+@pytest.mark.parametrize("name", ["page.mht", "page.doc"])
+def test_a_page_that_word_has_saved_is_read(name: str, page: str, tmp_path: Path) -> None:
+    output = read(page.encode(), name, tmp_path)
+    assert [chunk.content for chunk in output.chunks] == ["Berth 7 costs 512."]
+    assert complete(output)
+
+
+def test_a_recorded_request_is_read_as_text(tmp_path: Path) -> None:
+    output = read(POSTED.encode(), "request.txt", tmp_path)
+    assert "\n\n".join(chunk.content for chunk in output.chunks) == POSTED
+
+
+def test_a_number_of_many_digits_is_no_size_of_a_mail(tmp_path: Path) -> None:
+    assert complete(read(f"{'1' * 5_000}\n{APPLE_MAIL}".encode(), "1.eml", tmp_path))
 
 
 def test_a_mail_of_apple_mail_is_read_without_its_flags(tmp_path: Path) -> None:

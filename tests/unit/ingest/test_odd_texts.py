@@ -148,6 +148,7 @@ def test_a_page_in_utf8_that_calls_itself_latin_is_read(tmp_path: Path) -> None:
     assert complete(output)
 
 
+BYTES = base64.b64encode(bytes(range(256)) * 5 + b"a").decode()
 PICTURE = base64.encodebytes(bytes(range(256)) * 5).decode()
 
 
@@ -158,6 +159,7 @@ PICTURE = base64.encodebytes(bytes(range(256)) * 5).decode()
         (f"BEGIN:VCARD\nPHOTO;ENCODING=b:{PICTURE.replace(chr(10), chr(10) + ' ').rstrip()}\nTEL:0170 1\nEND:VCARD",
          "BEGIN:VCARD\nPHOTO;ENCODING=b:[data]\nTEL:0170 1\nEND:VCARD"),
         (f"Before\n{PICTURE.rstrip()}\nRent is due.", "Before\n[data]\nRent is due."),
+        (f"icon={BYTES}\nname=Anna", "icon=[data]\nname=Anna"),
     ],
 )  # fmt: skip
 def test_pictures_within_a_text_are_left_out(text: str, shown: str, tmp_path: Path) -> None:
@@ -169,11 +171,27 @@ def test_pictures_within_a_text_are_left_out(text: str, shown: str, tmp_path: Pa
     assert output.coverage.omitted["data in base64"] > 0
 
 
-@pytest.mark.parametrize("text", ["ACGT" * 500, "9f86d081" * 200, "\n".join(["A1b2" * 16 + "  file.txt"] * 30)])
+PATH = "/home/Anna/Documents/Projects2026/Reports/TheBerthsOfTheHarbour/Berth"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ACGT" * 500,
+        "9f86d081" * 200,
+        "9F86D081" * 8 + "\n" + "9f86d081" * 150,
+        "\n".join(["A1b2" * 16 + "  file.txt"] * 30),
+        "\n".join(f"{PATH}{number}" for number in range(30)),
+        "\n".join(base64.b64encode(bytes([number]) * 33).decode() for number in range(200)),
+    ],
+    ids=["genes", "hexadecimal", "hexadecimal of two kinds", "sums of files", "paths", "keys"],
+)
 def test_long_texts_that_are_no_data_stay(text: str, tmp_path: Path) -> None:
     output = read_as("txt", text, tmp_path)
     assert "".join(chunk.content for chunk in output.chunks).count("[data]") == 0
     assert output.uncertainties == ()
+    assert output.coverage is not None
+    assert (output.coverage.share, output.coverage.omitted) == (1.0, {})
 
 
 def test_each_table_of_a_file_has_its_own_head(tmp_path: Path) -> None:

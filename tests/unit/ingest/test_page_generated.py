@@ -107,6 +107,11 @@ NESTED = "<ol><li>One<ol><li>Sub<li>Next</ol><li>Two</ol>"
             "<p>Rent is due<p class=fee>99",
             ["Rent is due", "99"],
         ),
+        (
+            "@layer base, theme;</style><style>@layer theme {.old {display: none}} @layer base {#x {display: block}}",
+            "<p>Rent is due, or was<p id=x class=old>98<p class=fee>99",
+            ["Rent is due, or was", "99"],
+        ),
         (":root {--cur: ' EUR'} b::after {content: var(--cur)}", "<p>Pay <b>99</b> now", ["Pay 99 EUR now"]),
         (
             "html {--cur: ' EUR'} .us {--cur: ' USD'} b::after {content: var(--cur, ' ?')}",

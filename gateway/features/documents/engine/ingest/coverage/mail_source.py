@@ -65,7 +65,9 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str, _deadline: fl
 def _list_mails(data: bytes) -> list[bytes]:
     """The mails of a mailbox, each behind a line that names its sender and its time."""
     first, _, rest = data.partition(b"\n")
-    if first.strip().isdigit() and rest[int(first) :].lstrip().startswith(b"<?xml"):  # Apple Mail: flags are behind it
+    if (
+        len(first) < 20 and first.strip().isdigit() and rest[int(first) :].lstrip().startswith(b"<?xml")
+    ):  # Apple Mail: flags are behind it
         return [rest[: int(first)]]
     if not data.startswith(b"From "):
         return [data]

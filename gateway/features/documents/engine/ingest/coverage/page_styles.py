@@ -48,6 +48,8 @@ _SHOWS = re.compile(r"(?!none|hidden|collapse)")
 _NOT_WIDE = re.compile(r"max-|<|\bprint\b|\bspeech\b|prefers-")
 _LAYERS = re.compile(r"@layer\s+([^{;]*)[{;]")
 """Names of layers; a later one is stronger."""
+_NO_LAYER = 1_000_000
+"""The strength of rules in no layer."""
 _MAX_DEPTH = 8
 """Conditions within each other: each is read once more."""
 _MAX_RULES = 5_000
@@ -102,6 +104,8 @@ class PageStyles:
         """The rules by a name that the last element of their path must have: its id, a class, its type, or any."""
         self._adding: dict[str, list[_Rule]] = {}
         """The same of the rules that add text, whose properties are the sides."""
+        self._layers: dict[str | None, int] = {None: _NO_LAYER}
+        """The strength of the layers of all sheets, by their names."""
         for match in _SHEET.finditer(text):
             media = _MEDIA.search(match[1])
             condition = media[1].strip().lower() if media else ""
@@ -156,9 +160,10 @@ class PageStyles:
         self._adding.setdefault(_get_key(compounds[-1]), []).append(rule)
 
     def _add(self, sheet: str, *, is_certain: bool) -> None:
-        layers = [one.strip() for names in _LAYERS.findall(sheet) for one in names.split(",")]
+        for name in (one.strip() for names in _LAYERS.findall(sheet) for one in names.split(",")):
+            self._layers.setdefault(name, len(self._layers))
         for selectors, block, has_certain_condition, layer in _iter_rules(sheet, is_certain):
-            strength = layers.index(layer) if layer in layers else len(layers)
+            strength = self._layers.get(layer, _NO_LAYER)
             for selector in selectors.split(",") if "content" in block and has_certain_condition else ():
                 self._add_content(selector, block, strength)
             declared = {(name.lower(), bool(sign)): value.lower() for name, value, sign in _DECLARATION.findall(block)}

@@ -88,9 +88,14 @@ def _unfold(text: str) -> str:
 def _take_data(text: str, source: SourceText) -> str:
     """The text without long pieces in base64, which are counted apart."""
     rest, end = "", 0
-    for match in re.finditer(r"(?:[\w+/]{40,}+={0,2}\s*)+(?:[\w+/]+(?:=+|(?=\s?\")))?", text, re.ASCII):
-        piece = match[0]
-        if len(piece.strip()) >= 1_000 and not (piece.islower() or piece.isupper()) and re.search(r"\d", piece):
+    for match in re.finditer(
+        r"(?:[A-Za-z\d+/]{60,}={0,2}\s*)+(?:[A-Za-z\d+/]+(?:=+(?!\w)|(?=\s?\")))?", text, re.ASCII
+    ):
+        piece = match[0].strip()
+        _, *inner = piece.splitlines()
+        is_even = len({len(line.strip()) for line in inner[:-1]}) < 2
+        is_mixed = not (piece.islower() or piece.isupper()) and re.search(r"\d", piece)
+        if len(piece) >= 1_000 and is_even and is_mixed and not re.fullmatch(r"[\da-fA-F\s]+", piece):
             source.omit("data in base64", piece)
             rest, end = f"{rest}{text[end : match.start()]} ", match.end()
     return rest + text[end:]

@@ -52,7 +52,10 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def read_mail(source: InputFile) -> Draft:
-    """Reads a mail, or each mail of a mailbox. Raises `ParserCorruptError` without a mail header."""
+    """Reads a mail, or each mail of a mailbox.
+
+    Raises `ParserCorruptError` if there is no mail header. A page that Word has saved has one without a sender.
+    """
     mails = split_mailbox(source.data)
     drafts = [_read_one(mail, source.name) for mail in mails]
     if len(drafts) == 1:
@@ -71,7 +74,7 @@ def read_mail(source: InputFile) -> Draft:
 
 def _read_one(data: bytes, name: str) -> Draft:
     message = BytesParser(policy=policy.default).parsebytes(mend_mail(data))
-    if not any(message.get(field) for field in (*_SHOWN, "Subject")):
+    if not any(message.get(field) for field in (*_SHOWN, "Subject")) and not message.is_multipart():
         raise ParserCorruptError(f"{name} has no mail header", reason="damaged")
     draft = Draft()
     subject = _get_header(message, "Subject")

@@ -27,12 +27,13 @@ from gateway.features.documents.engine.ingest.parsers.pdf_annotations import (
     iter_annotations,
     iter_descriptions,
 )
-from gateway.features.documents.engine.ingest.parsers.pdf_columns import AlignedPart, arrange_tables
+from gateway.features.documents.engine.ingest.parsers.pdf_columns import arrange_tables
 from gateway.features.documents.engine.ingest.parsers.pdf_forms import list_fields
 from gateway.features.documents.engine.ingest.parsers.pdf_heads import RunningHeads
 from gateway.features.documents.engine.ingest.parsers.pdf_layers import leave_out_hidden
 from gateway.features.documents.engine.ingest.parsers.pdf_leftovers import Leftovers
 from gateway.features.documents.engine.ingest.parsers.pdf_moved import move_in_blocks
+from gateway.features.documents.engine.ingest.parsers.pdf_parts import AlignedPart
 from gateway.features.documents.engine.ingest.parsers.pdf_repair import (
     drop_units,
     mend_page_count,

@@ -4,12 +4,10 @@ liteparse reads some of them column by column, as paragraphs, or merges a row wi
 texts' places give the rows. Blocks are only replaced by a table that has all of their letters.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise, zip_longest
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING
 
-from gateway.features.documents.engine.ingest.parsers.draft import Box
 from gateway.features.documents.engine.ingest.parsers.pdf_lines import (
     Line,
     Sides,
@@ -17,6 +15,15 @@ from gateway.features.documents.engine.ingest.parsers.pdf_lines import (
     join_sides,
     list_lines,
     part_names,
+)
+from gateway.features.documents.engine.ingest.parsers.pdf_parts import (
+    AlignedPart,
+    Part,
+    count_letters,
+    iter_paragraphs,
+    iter_texts,
+    list_region,
+    touches,
 )
 
 if TYPE_CHECKING:
@@ -42,17 +49,6 @@ _MAX_TABLES = 50
 _REPLACED = frozenset({"paragraph", "table"})
 
 
-class AlignedPart(NamedTuple):
-    """A table, or the text above or below it in the same block, if there are no rows."""
-
-    rows: Sequence[Sequence[str]]
-    text: str
-    bbox: Box
-
-
-Part: TypeAlias = "LayoutBlock | AlignedPart"
-
-
 def arrange_tables(page: "ParsedPage") -> list[Part]:
     """The blocks of a page, in their order, with its tables without lines as rows."""
     parts: list[Part] = list(page.blocks or ())
@@ -65,7 +61,7 @@ def arrange_tables(page: "ParsedPage") -> list[Part]:
     for run in islice(runs, _MAX_TABLES):
         if _find_columns(run):
             parts = _replace(parts, run, lines, is_ruled=is_ruled)
-        parts = _part_columns(parts, run)
+        parts = _part_columns(parts, run, lines)
     return parts
 
 
@@ -93,7 +89,7 @@ def _find_columns(run: Sequence[Line]) -> list[Sides]:
 
 
 def _measure_columns(run: Sequence[Line]) -> list[Sides]:
-    columns = join_sides((cell.left, cell.right) for line in run for cell in line.cells)
+    columns = _join_columns(run)
     full = sum(len(line.cells) > 1 for line in run)
     if not 2 <= len(columns) <= _MAX_COLUMNS or full < _MIN_ROWS:
         return []
@@ -156,6 +152,10 @@ def _holds_figures(texts: Sequence[str]) -> bool:
     return len(texts) > 1 and with_digits >= _FIGURES * len(texts)
 
 
+def _holds_short_figures(texts: Sequence[str]) -> bool:
+    return _holds_figures(texts) and not _is_long(texts, _MAX_CELL_WORDS)
+
+
 def _find_places(columns: Sequence[Sides], line: Line) -> list[int]:
     """The column of each cell of a line; those of a full one are in order."""
     if len(line.cells) == len(columns):
@@ -171,15 +171,13 @@ def _replace(parts: list[Part], run: Sequence[Line], lines: Sequence[Line], *, i
     top, bottom = run[0].top, run[-1].bottom
     left = min(line.cells[0].left for line in run)
     right = max(line.cells[-1].right for line in run)
-    touched = [place for place, part in enumerate(parts) if _touches(part, (left, top, right, bottom))]
+    touched = [place for place, part in enumerate(parts) if touches(part, (left, top, right, bottom))]
     blocks = [part for place in touched if not isinstance(part := parts[place], AlignedPart)]
     if not blocks or len(blocks) < touched[-1] - touched[0] + 1:
         return parts
     if not all(one.kind in _REPLACED or _is_cell(one, run) for one in blocks):
         return parts
-    boxes = [one.bbox for one in blocks if one.bbox is not None]
-    begin, end = min(box.y for box in boxes), max(box.y + box.height for box in boxes)
-    region = [line for line in lines if begin - 1 <= (line.top + line.bottom) / 2 <= end + 1]
+    region = list_region(lines, blocks)
     above = [line for line in region if line.top < top]
     below = [line for line in region if line.top > run[-1].top]
     if any(len(line.cells) > 1 for line in (*above, *below)):
@@ -194,31 +192,39 @@ def _replace(parts: list[Part], run: Sequence[Line], lines: Sequence[Line], *, i
         is_misread = _is_misread(tables, run, [*above, *below], columns, is_split=is_split)
     if tables and not (is_mixed or is_misread):
         return parts
-    if _count_letters(item.text for line in region for item in line.items) != _count_letters(_iter_texts(blocks)):
+    if count_letters(item.text for line in region for item in line.items) != count_letters(iter_texts(blocks)):
         return parts
     replaced = [
-        *_iter_paragraphs(above),
+        *iter_paragraphs(above),
         AlignedPart(_make_rows(columns, run), "", (round(left, 2), round(top, 2), round(right, 2), round(bottom, 2))),
-        *_iter_paragraphs(below),
+        *iter_paragraphs(below),
     ]
     return [*parts[: touched[0]], *replaced, *parts[touched[-1] + 1 :]]
 
 
-def _part_columns(parts: list[Part], run: Sequence[Line]) -> list[Part]:
+def _part_columns(parts: list[Part], run: Sequence[Line], lines: Sequence[Line]) -> list[Part]:
     """The parts with the texts of two columns apart, where blocks mix them: as two paragraphs, or as a row for each
-    where several stand below each other; the same parts if the run is no such text."""
-    columns = join_sides((cell.left, cell.right) for line in run for cell in line.cells)
-    if len(columns) != _PROSE_COLUMNS or any(
-        _holds_figures(texts) and not _is_long(texts, _MAX_CELL_WORDS) for texts in _list_texts(run, columns)
-    ):
+    where several stand below each other; the same parts if the run is no such text. Times, dates and other labels with
+    figures have rows even where the blocks are apart."""
+    columns = _join_columns(run)
+    if len(columns) != _PROSE_COLUMNS or _holds_short_figures(_list_texts(run, columns)[1]):
         return parts
+    run = [*run, *_list_next(lines, run, columns)]
     box = (columns[0][0], run[0].top, columns[1][1], run[-1].bottom)
-    touched = [place for place, part in enumerate(parts) if _touches(part, box)]
+    touched = [place for place, part in enumerate(parts) if touches(part, box)]
     blocks = [part for place in touched if not isinstance(part := parts[place], AlignedPart)]
     is_whole = len(blocks) == len(touched) and blocks and len(blocks) == touched[-1] - touched[0] + 1
-    if not is_whole or not any(_mixes_texts(one, columns) for one in blocks):
+    if not is_whole:
         return parts
-    if _count_letters(item.text for line in run for item in line.items) != _count_letters(_iter_texts(blocks)):
+    region = list_region(lines, blocks)
+    above = [line for line in region if line.top < run[0].top]
+    below = [line for line in region if line.top > run[-1].top]
+    labels = _list_texts(run, columns)[0]
+    if any(len(line.cells) > 1 for line in (*above, *below)) or all(map(str.isdecimal, labels)):  # numbers of lines
+        return parts
+    if not _holds_short_figures(labels) and not any(_mixes_texts(one, columns) for one in blocks):
+        return parts
+    if count_letters(item.text for line in region for item in line.items) != count_letters(iter_texts(blocks)):
         return parts
     rows = _list_rows(run, columns)
     if not rows:
@@ -229,7 +235,32 @@ def _part_columns(parts: list[Part], run: Sequence[Line]) -> list[Part]:
             AlignedPart((), text, (left, run[0].top, right, run[-1].bottom))
             for text, (left, right) in zip(rows[0], columns, strict=True)
         ]
-    return [*parts[: touched[0]], *parted, *parts[touched[-1] + 1 :]]
+    return [
+        *parts[: touched[0]],
+        *iter_paragraphs(above),
+        *parted,
+        *iter_paragraphs(below),
+        *parts[touched[-1] + 1 :],
+    ]
+
+
+def _list_next(lines: Sequence[Line], run: Sequence[Line], columns: Sequence[Sides]) -> Iterator[Line]:
+    """Lines below a run with which its last row goes on: in the second column, or in either where both are long."""
+    has_labels = not _is_long(_list_texts(run, columns)[0], _MAX_CELL_WORDS)
+    begin = columns[1][0] - 1 if has_labels else columns[0][0] - 1
+    step = _EVEN * min(below.top - above.top for above, below in pairwise(run))
+    bottom = run[-1].top
+    for line in lines:
+        if line.top <= run[-1].top:
+            continue
+        if line.top - bottom > step or line.cells[0].left < begin or _crosses(line, columns):
+            return
+        bottom = line.top
+        yield line
+
+
+def _join_columns(run: Sequence[Line]) -> list[Sides]:
+    return join_sides((cell.left, cell.right) for line in run for cell in line.cells)
 
 
 def _mixes_texts(block: "LayoutBlock", columns: Sequence[Sides]) -> bool:
@@ -331,43 +362,3 @@ def _is_misread(
 def _crosses(line: Line, columns: Sequence[Sides]) -> bool:
     """Whether a text runs over several columns."""
     return sum(line.cells[0].left <= right and left <= line.cells[-1].right for left, right in columns) > 1
-
-
-def _touches(part: Part, box: Box) -> bool:
-    if isinstance(part, AlignedPart):
-        return _overlap(part.bbox, box)
-    own = part.bbox
-    return own is not None and _overlap((own.x, own.y, own.x + own.width, own.y + own.height), box)
-
-
-def _overlap(one: Box, other: Box) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
-
-
-def _iter_texts(blocks: Iterable["LayoutBlock"]) -> Iterator[str]:
-    for block in blocks:
-        yield block.text or ""
-        for row in [*([block.header] if block.header else []), *(block.rows or [])]:
-            yield from (cell.text for cell in row)
-
-
-def _count_letters(texts: Iterable[str]) -> Counter[str]:
-    """Counts letters and digits: hyphens and marks of emphasis are not the same in blocks and texts."""
-    return Counter(letter for text in texts for letter in text if letter.isalnum())
-
-
-def _iter_paragraphs(lines: Sequence[Line]) -> Iterator[AlignedPart]:
-    group: list[Line] = []
-    for line in lines:
-        if group and line.top - group[-1].bottom > line.height:
-            yield _make_paragraph(group)
-            group = []
-        group.append(line)
-    if group:
-        yield _make_paragraph(group)
-
-
-def _make_paragraph(lines: Sequence[Line]) -> AlignedPart:
-    left, right = min(line.cells[0].left for line in lines), max(line.cells[-1].right for line in lines)
-    text = " ".join(cell.text for line in lines for cell in line.cells)
-    return AlignedPart((), text, (round(left, 2), round(lines[0].top, 2), round(right, 2), round(lines[-1].bottom, 2)))

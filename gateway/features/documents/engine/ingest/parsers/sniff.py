@@ -41,8 +41,13 @@ _SWITCHED = re.compile(rb"\x1b\$\)|\x1b\(I")
 """What announces a set of characters that SO and SI switch to and from (ISO 2022), as Korean mails do."""
 _SWITCHES = b"\x0e\x0f"
 _HTML = re.compile(rb"<(!doctype\s+html|html|head|body)\b", re.IGNORECASE)
-_MAIL = re.compile(rb"(?:[!-9;-~]+:[^\r\n]*\r?\n(?:[ \t][^\r\n]*\r?\n)*)+?content-type:[ \t]*multipart/", re.IGNORECASE)
-"""The header of a message in parts: of a mail, and of a page that was saved with its pictures (MHTML)."""
+_MAIL = re.compile(
+    rb"(?:[!-9;-~]+:[^\r\n]*\r?\n(?:[ \t][^\r\n]*\r?\n)*)*?content-type:[ \t]*multipart/"
+    rb"(?!form-data|byteranges|x-mixed-replace)",
+    re.IGNORECASE,
+)
+"""The header of a message in parts: of a mail, and of a page that was saved with its pictures (MHTML). Programs
+send others by HTTP."""
 _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"%PDF-", "pdf"),
     (b"\x89PNG", "a PNG image"),
@@ -105,7 +110,7 @@ def detect_kind(data: bytes) -> str:
         return next((kind for kind, folder in _OFFICE.items() if folder.encode() in data), _name_archive(data))
     if data.startswith(_OLE):
         return "an Outlook message" if _OUTLOOK_STREAM in data else "an old or encrypted Office document"
-    if _MAIL.match(data[:_HEAD]):
+    if _MAIL.match(data[:_HEAD].removeprefix(codecs.BOM_UTF8).lstrip()):
         return "eml"
     if _HTML.search(data[:2048]):
         return "html"

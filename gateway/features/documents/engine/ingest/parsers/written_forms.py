@@ -19,10 +19,11 @@ _SYNTAX = frozenset('"\\')
 _XML = re.compile(r"\ufeff?\s*<[?!A-Za-z]")
 _REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _DATA = re.compile(
-    r"[A-Za-z0-9+/]{40,}+(?:\s{1,3}+[A-Za-z0-9+/]{40,}+)*+(?:\s{0,3}+[A-Za-z0-9+/]++(?:={1,2}|(?=\s?\")))?={0,2}"
+    r"[A-Za-z0-9+/]{60,}+(?:\s{1,3}+[A-Za-z0-9+/]{60,}+)*+"
+    r"(?:\s{0,3}+[A-Za-z0-9+/]++(?:={1,2}(?!\w)|(?=\s?\")))?={0,2}"
 )
 """Long lines, and a short one at the end that nothing else is."""
-_DATA_LETTERS = tuple(map(re.compile, ("[a-z]", "[A-Z]", "[0-9]")))
+_DATA_LETTERS = tuple(map(re.compile, ("[g-z]", "[G-Z]", "[0-9]")))
 """What base64 of any length has, other than sequences of genes and numbers in hexadecimal."""
 _MIN_DATA = 1_000
 """Characters; keys and signatures are shorter."""
@@ -41,12 +42,18 @@ def leave_out_data(text: str) -> tuple[str, int]:
     sizes: list[int] = []
 
     def replace(match: re.Match[str]) -> str:
-        if len(match[0]) < _MIN_DATA or not all(kind.search(match[0]) for kind in _DATA_LETTERS):
+        if not _is_data(match[0]):
             return match[0]
         sizes.append(len(match[0]))
         return "[data]"
 
     return _DATA.sub(replace, text), sum(sizes)
+
+
+def _is_data(text: str) -> bool:
+    """Whether a text is long enough, has all kinds of letters, and lines of one length, unlike paths and names."""
+    widths = set(map(len, text.split()[1:-1]))
+    return len(text) >= _MIN_DATA and len(widths) <= 1 and all(kind.search(text) for kind in _DATA_LETTERS)
 
 
 def decode_forms(text: str) -> str:
