@@ -59,7 +59,9 @@ async def test_words_of_an_old_message_are_found_and_shown_from_any_view(devtool
             await page.evaluate("location.hash = '#/chat'")
             await page.until("document.title === 'Chat · Stepgate'")
             await page.write(".seek input", "no such word")
-            await page.until("document.querySelector('.past').innerText.includes('No chat contains all of these words')")
+            await page.until(
+                "document.querySelector('.past').innerText.includes('No chat contains all of these words')"
+            )
 
 
 async def test_a_message_of_another_branch_is_shown_with_its_branch(devtools: str, serve: Serve) -> None:
