@@ -4,7 +4,7 @@ from pathlib import Path
 from time import thread_time
 
 import pytest
-from lxml import html
+from lxml import html  # type: ignore[import-untyped]
 
 from agent.net import Page
 from agent.text.html.styles import list_sheet_values
