@@ -112,7 +112,7 @@ class ListFilesOutput(DeferredModel):
 
     files: list[FileEntry]
     truncated: bool
-    hint: str = Field(default="", description="where files come from, if there are none")
+    hint: str = Field(default="", description="what helps if there are no files, or if the path is a file")
 
 
 class ListFilesTool(FileTool[ListFilesInput, ListFilesOutput]):
@@ -132,6 +132,8 @@ class ListFilesTool(FileTool[ListFilesInput, ListFilesOutput]):
                     return ListFilesOutput(files=files, truncated=True)
                 files.append(FileEntry(path=place.display_path, bytes=info.st_size))
             hint = "" if files else self._explain_none(args, context, is_cut=limit.is_reached)
+            if [entry.path for entry in files] == [args.path]:  # a small model lists a file to see what is in it
+                hint = f"{args.path} is a file: read_file returns its text."
             return ListFilesOutput(files=files, truncated=limit.is_reached, hint=hint)
 
         return await _run_in_thread(work)
@@ -140,7 +142,8 @@ class ListFilesTool(FileTool[ListFilesInput, ListFilesOutput]):
         if not output.files:
             return f"No files. {output.hint}".strip()
         lines = [f"{entry.path} ({entry.bytes:,} bytes)" for entry in output.files]
-        return "\n".join([*lines, "[more files; narrow the pattern]"] if output.truncated else lines)
+        notes = ["[more files; narrow the pattern]"] if output.truncated else [output.hint] if output.hint else []
+        return "\n".join([*lines, *notes])
 
     def _explain_none(self, args: ListFilesInput, context: ToolContext, *, is_cut: bool) -> str:
         if is_cut:

@@ -15,8 +15,12 @@ from agent.planning.rounds.decision_schema import PART_CHARS
 from agent.text.terms import extract_terms, is_filler, map_query_terms
 from agent.tools.catalogue import split_name
 
-_CODE = re.compile(r"[\w.]+(?:\(|\s*=).*|(?=\w+_\w)\w++\s*+\(.*|(?=[\w-]*[_./\\])[\w./\\-]++", re.ASCII | re.DOTALL)
-"""`name(...`, `name = ...`, a path or an identifier; neither "(1) list the tickets" nor "the rent (in euros)"."""
+_CODE = re.compile(
+    r"[\w.]+(?:\(|\s*=).*|(?=\w+_\w)\w++\s*+\(.*|[a-z_]\w*+:(?!//)\S++|(?=[\w-]*[_./\\])[\w./\\-]++",
+    re.ASCII | re.DOTALL | re.IGNORECASE,
+)
+"""`name(...`, `name = ...`, `name:value`, a path or an identifier; neither "(1) list the tickets" nor
+"the rent (in euros)"."""
 _CALLED = re.compile(r"(\w+)\s*(?:\(|\Z)")
 """A name alone, or before its arguments. "list the tickets" is not a call of a tool `list`."""
 _VALUE = re.compile(r"[^\s(),;:={}\[\]'\"`]+")

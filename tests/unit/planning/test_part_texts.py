@@ -33,6 +33,8 @@ def test_a_call_that_waits_for_a_look_is_named_by_the_request(part: str, reworde
         (["find the paid orders", "find the paid orders", "tell ann"], ["find the paid orders", "tell ann"]),
         (["the next calls", "lend it to member 7"], ["the next calls"]),
         (["read_file(orders.csv)", "limit=1", "all_rows=true", "orders.csv", "parse_price"], ["read_file(orders.csv)"]),
+        (["start_line:1", "include_code:yes", "max:'5'", "12:30 lunch", "Ann: write to her", "https://a.example"],
+         ["12:30 lunch", "Ann: write to her", "https://a.example"]),
         (["T", "T',", "", "?"], []),
         (["query_table(", "sum(order_paid) and region = 'north'"], ["query_table("]),
         (["send_message('done', 'ann')"], ["send_message('done', 'ann')"]),
@@ -47,6 +49,7 @@ def test_a_call_that_waits_for_a_look_is_named_by_the_request(part: str, reworde
         "twice",
         "words of the form",
         "code",
+        "inputs",
         "letters",
         "calls",
         "server",
@@ -57,7 +60,7 @@ def test_a_call_that_waits_for_a_look_is_named_by_the_request(part: str, reworde
         "a copy",
         "things",
     ],
-)
+)  # fmt: skip
 def test_only_steps_are_kept_each_once(said: list[str], kept: list[str]) -> None:
     context = f"{REQUEST}\n{' '.join(TOOLS)}"
     assert select_parts(said, TOOLS, make_copy_check(REQUEST, context, EXAMPLES)) == kept

@@ -183,7 +183,7 @@ async def test_lines(root: Path, options: dict[str, JsonValue], text: str) -> No
         ({"path": "sub"}, ["sub/deep/caf\u00e9.md", "sub/plan.md"]),
         ({"path": "sub", "recursive": False}, ["sub/plan.md"]),
         ({"pattern": "sub/plan*"}, ["sub/plan.md"]),
-        ({"path": "notes.txt"}, ["notes.txt"]),
+        ({"path": "notes.txt"}, ["notes.txt", "notes.txt is a file: read_file returns its text."]),
         ({"path": "pipe"}, [NOTHING_FITS]),
         ({"path": "nothing"}, [NOTHING_FITS]),
         ({"pattern": "*.md", "limit": 2}, ["sub/deep/caf\u00e9.md", "sub/plan.md"]),
