@@ -65,6 +65,8 @@ def split_attachments(text: str) -> SplitText:
     """
     if _TASK.match(text) and _CHAT_HISTORY.search(text):
         return SplitText("", text)
+    if "<" not in text:
+        return SplitText(text)
     # Without an attribute and any `>` behind it, it is no tag: "What does <context mean?"
     last = text.rfind(">")
     closing_tags = [match for match in _CLOSING.finditer(text) if match[1].lower() in _WRAPPERS]

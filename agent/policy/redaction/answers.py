@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from agent.core.errors import UnsafeAnswerError
 from agent.core.events import AnswerFinished, OutputGuarded, ToolReturned
 from agent.core.failures import AgentFailure
-from agent.core.models import JsonObject, OutputGuards, Uncertainty
+from agent.core.models import AnswerPiiAction, JsonObject, OutputGuards, Uncertainty
 from agent.core.run_state import RunState
 from agent.policy.guardrails.run_links import make_link_filter
 from agent.policy.redaction.inbound import get_placeholders, get_placeholders_for_people
@@ -104,7 +104,7 @@ def release_answer(
         tailored = tailored.model_copy(update={"content": _restore(content, state, stored_texts)})
     calls = tuple(_restore_call(call, state) for call in answer.tool_calls)
     released = _restore(text, state, stored_texts)
-    uncertainties = (*answer.uncertainties, *_explain_removal(released, get_answer_guards(state)))
+    uncertainties = (*answer.uncertainties, *_explain_removal(released, state))
     return answer.model_copy(
         update={"text": released, "tailored": tailored, "tool_calls": calls, "uncertainties": uncertainties}
     )
@@ -115,7 +115,7 @@ class AnswerFilters:
 
     def __init__(self, state: RunState, secrets: tuple[str, ...], stored_texts: Mapping[str, str]) -> None:
         self._secrets = make_answer_secret_finder(state.room.guard_output, secrets)
-        self._own_text = collect_caller_text(state) if get_answer_guards(state).pii == "redact_answer" else None
+        self._own_text = collect_caller_text(state) if get_answer_pii(state) == "redact_answer" else None
         self._placeholders = get_placeholders_for_people(state)
         self._links = make_link_filter(state, stored_texts, self._placeholders)
 
@@ -169,10 +169,10 @@ def collect_caller_text(state: RunState) -> str:
     return "\n".join((*written, *own_texts, *items, *results))
 
 
-def _explain_removal(text: str, guards: OutputGuards) -> list[Uncertainty]:
+def _explain_removal(text: str, state: RunState) -> list[Uncertainty]:
     """Which personal data an answer lacks, and what leaves it in: a published contact is not told apart."""
-    kinds = sorted(set(_REMOVED_PERSONAL.findall(text))) if guards.pii in ("redact", "redact_answer") else []
-    if not kinds:
+    kinds = sorted(set(_REMOVED_PERSONAL.findall(text)))
+    if not kinds or get_answer_pii(state) not in ("redact", "redact_answer"):
         return []
     message = (
         f"personal data of others was removed from the answer ({', '.join(kinds)}); to leave it in, for example a "
@@ -206,7 +206,7 @@ async def _find_in_answer(
 ) -> "GuardrailsOutput":
     from agent.policy.guardrails import GuardrailsInput  # noqa: PLC0415 - loaded with the first request
 
-    guards = get_answer_guards(state)
+    guards = state.room.guard_output.model_copy(update={"pii": get_answer_pii(state)})
     if not guards.redacts_secrets:
         text = make_secret_finder(secrets, "known").redact(text)
     removes_all = guards.redacts_secrets and guards.pii != "flag"  # what is only flagged was not searched for
@@ -243,12 +243,12 @@ FROM_ARGUMENTS = "arguments"
 """`ToolReturned.read_from` of a result that is made of nothing but its arguments."""
 
 
-def get_answer_guards(state: RunState) -> OutputGuards:
-    """The room's policy for answers, with `pii` decided."""
-    guards = state.room.guard_output
-    if guards.pii != "auto":
-        return guards
-    return guards.model_copy(update={"pii": "off" if has_read_only_own(state) else "redact_answer"})
+def get_answer_pii(state: RunState) -> AnswerPiiAction:
+    """What the room does with personal data in an answer, with `auto` decided."""
+    action = state.room.guard_output.pii
+    if action != "auto":
+        return action
+    return "off" if has_read_only_own(state) else "redact_answer"
 
 
 def has_read_only_own(state: RunState) -> bool:

@@ -20,7 +20,7 @@ from agent.policy.guardrails.plain_text import remove_live_parts
 from agent.policy.guardrails.run_links import make_link_filter
 from agent.policy.redaction.answers import (
     collect_caller_text,
-    get_answer_guards,
+    get_answer_pii,
     make_answer_secret_finder,
     remove_personal_data,
 )
@@ -88,7 +88,7 @@ class EventRedactor:
         if text == self.clean_text:
             return text
         redacted = self._answers.redact(text)
-        if get_answer_guards(self._get_state()).pii == "redact_answer":
+        if get_answer_pii(self._get_state()) == "redact_answer":
             redacted = remove_personal_data(redacted, collect_caller_text(self._get_state()))
         else:
             redacted = self._without_personal(redacted)
@@ -254,12 +254,12 @@ class EventRedactor:
     def _remove_live_parts_of_plan(self, body: ev.PlanProposed) -> ev.PlanProposed:
         """A plan whose words for people load nothing and carry nothing away, at any door that renders Markdown.
 
-        The words are a model's, and people read them before they decide about the plan. Arguments stay: they are
-        executed.
+        The words are a model's, and people read them before they decide. Arguments stay: they are executed.
         """
+        links = make_link_filter(self._get_state(), self._stored_texts)
 
         def clean(text: str) -> str:
-            return remove_live_parts(self._clean_links(text))
+            return remove_live_parts(links.sanitize(text) if links is not None else text)
 
         plan, reasons = body.plan, {"fallback_reason": body.fallback_reason, "replan_reason": body.replan_reason}
         steps = tuple(step.model_copy(update={"intent": clean(step.intent)}) for step in plan.steps)
@@ -302,9 +302,9 @@ class EventRedactor:
 
     def _redact_step_judged(self, body: ev.StepJudged) -> ev.StepJudged:
         verdict = body.verdict
-        written = {name: getattr(verdict, name) or "" for name in ("reason", "evidence", "suggested_fix")}
         if verdict.by != "model":
             return body  # what a rule says is taken from results, which were redacted before
+        written = {name: getattr(verdict, name) or "" for name in ("reason", "evidence", "suggested_fix")}
         words = {name: self.redact_text(self._clean_links(text)) if text else None for name, text in written.items()}
         words |= {"reason": words["reason"] or "", "evidence": words["evidence"] or ""}
         return body.model_copy(update={"verdict": verdict.model_copy(update=words)})
