@@ -251,7 +251,7 @@ class ChunkReader:
             if not _has_content(choice):
                 return choice
             self._index, self._has_index = choice.get("index"), True
-        if _has_content(choice):
+        if self._aside and _has_content(choice):
             self._aside.clear()
         is_other_end = not choice and bool(self._aside)
         others = [one for one in choices if one is not choice and (is_other_end or _has_content(one))]

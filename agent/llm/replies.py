@@ -72,7 +72,7 @@ def find_body_error(body: Mapping[str, object], *, is_error: bool = False) -> ob
     choices = body.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     delta = first.get("delta") if isinstance(first, dict) else None
-    for body_error in (one.get("error") for one in (body, first, delta) if isinstance(one, Mapping)):
+    for body_error in (body.get("error"), get_object(first).get("error"), get_object(delta).get("error")):
         if any(body_error.values()) if isinstance(body_error, dict) else body_error:
             return body_error
     if choices:

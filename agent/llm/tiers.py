@@ -127,7 +127,9 @@ class ModelTiers:
 
     def find_measured(self, room: Room) -> MeasuredModel | None:
         """Finds what was measured of the model that is asked first in a room; None for a model of the room's own."""
-        first = next(iter(split_models(room.fast_model or "")), None)
+        if not room.fast_model:
+            return self.measured
+        first = next(iter(split_models(room.fast_model)), None)
         fast = self.fast_model
         is_other = first is not None and (fast is None or first != fast.upstream)
         return None if is_other else self.measured
