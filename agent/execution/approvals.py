@@ -302,10 +302,10 @@ async def _find_unseen_reason(
     run: Run, tool: Tool, site: CallSite, explain: Callable[[], Awaitable[str]] | None
 ) -> str | None:
     """The reason to show a person what the call would do: nobody has seen it, or it is something else by now."""
-    if explain is None or not isinstance(tool, ExplainingTool):
+    if explain is None:
         return None
     was_shown = _was_shown_in_plan(run, tool.spec.name, site)
-    if not was_shown and not tool.spec.requires_approval:
+    if not (was_shown or tool.spec.requires_approval) or not isinstance(tool, ExplainingTool):
         return None
     item = get_approved_item(run.state, site.step_id) if was_shown else None
     seen = item.shown_sha256 if item is not None else ""
@@ -319,7 +319,7 @@ def _was_shown_in_plan(run: Run, tool: str, site: CallSite) -> bool:
     step = run.state.find_planned_step(site.step_id)
     if step is None or step.tool != tool or site.span:
         return False
-    if find_references(step.args) or not is_plan_approved(run.state):
+    if not is_plan_approved(run.state) or find_references(step.args):
         return False
     return not _has_changed_since_plan(run, tool)
 

@@ -125,10 +125,11 @@ def needs_replan(state: RunState) -> bool:
     statuses = collect_step_statuses(state)
     if statuses & {"aborted", "unknown"}:
         return False
-    has_failed = "replan" in statuses or any(not gate.passed for gate in state.gates)
-    if is_in_round(state) and _is_settled_by_refusal(state):
+    if "replan" not in statuses and all(gate.passed for gate in state.gates):
         return False
-    return has_failed and (state.replan_count < state.room.budgets.max_replans or is_in_round(state))
+    if is_in_round(state):
+        return not _is_settled_by_refusal(state)
+    return state.replan_count < state.room.budgets.max_replans
 
 
 def _is_settled_by_refusal(state: RunState) -> bool:

@@ -77,7 +77,11 @@ class StepSupervisorAgent:
         failed = previous is not None and previous.verdict is not None and previous.verdict.by == "rule"
         # Fields that are not there are what an extraction was to find out.
         found_nothing = step.tool != EXTRACT and is_empty_search(output, step.args, is_search=self._is_search(step))
-        is_needed = any(step.id in find_references(self._list_needs(other)) for other in state.plan_steps)
+        is_needed = any(
+            step.id in find_references(self._list_needs(other))
+            for other in state.plan_steps
+            if other.args and other.id != step.id
+        )
         inspection = Inspection(
             step,
             output,
@@ -94,7 +98,8 @@ class StepSupervisorAgent:
             unasked=await list_unasked_sources(self._run, step.tool) if found_nothing else (),
         )
         checked = check_output(inspection)
-        return replace(checked, refused_before=await self._find_refusal(previous, output))
+        refused_before = await self._find_refusal(previous, output)
+        return replace(checked, refused_before=refused_before) if refused_before else checked
 
     def needs_judge(self, step: PlanStep, checked: CheckResult) -> bool:
         """Whether the room's policy requires the judge for this verdict."""

@@ -163,10 +163,11 @@ def list_unmade_changes(state: RunState) -> tuple[str, ...]:
 
     `ANY_TOOL` stands for those of a request that needs an action, as the model said, where none was decided on:
     whatever the answer says then, nothing was done."""
-    wanted = {*(find_allowed_changes(state) or ()), *(name for one in state.plans for name in one.decided_changes)}
-    if find_allowed_changes(state) is None and not wanted and any(one.need == ACTION for one in state.plans):
+    allowed = find_allowed_changes(state)
+    wanted = {*(allowed or ()), *(name for one in state.plans for name in one.decided_changes)}
+    if allowed is None and not wanted and any(one.need == ACTION for one in state.plans):
         wanted = {ANY_TOOL}
-    return () if is_change_settled(state) else tuple(sorted(wanted))
+    return tuple(sorted(wanted)) if wanted and not is_change_settled(state) else ()
 
 
 def is_change_settled(state: RunState) -> bool:

@@ -222,7 +222,10 @@ class MeteredModels:
         """The request as the model may read it; nothing else is ever sent."""
         redaction = self._run.redaction
         messages = await redaction.redact_for_model(request.messages)
-        return replace(request, messages=messages, tools=await redaction.redact_for_model(request.tools))
+        tools = await redaction.redact_for_model(request.tools)
+        if messages is request.messages and tools is request.tools:
+            return request
+        return replace(request, messages=messages, tools=tools)
 
     async def _redact_turn(self, call: ModelCall, reply: ModelReply) -> AssistantTurn | None:
         """A reply as the log keeps it; None if it cannot be kept."""

@@ -95,6 +95,7 @@ SCALES = {
 """Scale words and their factors. English "billion" is 10^9, German "Billionen" 10^12."""
 _COMPOUND_SCALES = (("tausend", 1000), ("tusen", 1000), ("hundert", 100), ("hundra", 100))
 """German and Swedish scale words inside of one word: `zweihundertfünfzig`."""
+_COMPOUND = re.compile("|".join(name for name, _ in _COMPOUND_SCALES))
 SCALE_PATTERN = "|".join(sorted(map(re.escape, SCALES), key=len, reverse=True))
 _WORD_TAIL = re.compile(rf"[-{SPACES}](?P<one>[^\W\d_]+)")
 _LOWER_PLACES = re.compile(rf"[{SPACES}-]+(?:(?:and|och|und|et)[{SPACES}]+)?(?P<one>[^\W\d_]+)", re.IGNORECASE)
@@ -111,7 +112,7 @@ HALF_TAIL = re.compile(
 
 def is_number_word(word: str) -> bool:
     """Whether a word in small letters is a number by itself: `twenty`, `zweihundertfünfzig`, `fifteenth`."""
-    return word in NUMBER_WORDS or (any(name in word for name, _ in _COMPOUND_SCALES) and bool(_read_compound(word)))
+    return word in NUMBER_WORDS or (_COMPOUND.search(word) is not None and bool(_read_compound(word)))
 
 
 def read_number_word(text: str, word: str, at: int) -> tuple[Decimal, int]:

@@ -140,10 +140,12 @@ def _is_unread(run: Run) -> bool:
     """Whether rules alone answered a request that they do not know, where no model could. A request for help asks for
     just that."""
     state = run.state
+    if run.works_with_model:
+        return False
     is_request = state.understanding is not None and state.understanding.route in ("plan", "direct")
     is_answered = not is_request or asks_for_help(state.prompt)
     has_worked = any(step.is_work for step in state.steps_of_all_plans.values())
-    return not (is_answered or has_worked or run.works_with_model) and _is_written_by_rules(state)
+    return not (is_answered or has_worked) and _is_written_by_rules(state)
 
 
 def _get_completeness(state: RunState) -> Completeness:
