@@ -77,7 +77,7 @@ async def finalize(run: Run) -> None:
         return
     labelled = label_answer(run, await run.redaction.release_answer(drafted, answer.text))
     links = await find_repeated_links(run, labelled.text) if state.request.conversation_id is not None else None
-    finished = run.redaction.mark_redacted(labelled.model_copy(update={"links": links}))
+    finished = run.redaction.mark_redacted(labelled.change(links=links))
     if state.answer_start is None:
         bodies.append(AnswerStarted(tier=None, model=None, reason=_explain_missing_model(state, succeeded=succeeded)))
     ended = _build_terminal_event(run, figures, succeeded=succeeded)
