@@ -75,7 +75,7 @@ async def build_final_answer(run: Run) -> AnswerFinished:
         missing = [sentence for sentence in await hooks.list_caveats(run) if sentence not in text]
         text = "\n\n".join((text, *missing))
     doubts = (*drafted.uncertainties, *await list_orders_left_out(run))
-    return drafted.model_copy(update={"text": text, "uncertainties": doubts})
+    return drafted.change(text=text, uncertainties=doubts)
 
 
 async def _build_translated_answer(run: Run) -> AnswerFinished:

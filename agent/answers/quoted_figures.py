@@ -16,6 +16,7 @@ _AMBIGUOUS = re.compile(r"\d{1,3}[.,]\d{3}")
 _AFTER = re.compile(r"[ \u00a0\u202f]?(?:[^\W\d_]+|[%\u2030\u00b0]|\d)")
 _NEXT_WORD = re.compile(r"(?:st|nd|rd|th|er|[.]|:e)?[ \u00a0]*(?:of |de |den )?([^\W\d_]+)")
 _QUOTED_WORD = re.compile(r"[^\W\d_]{2,}")
+_LARGE_NUMBERS = frozenset(SCALES).union(word for word, value in NUMBER_WORDS.items() if value > 12)
 _JOINTS = frozenset("-_/:.'\u2019+\u2212@#\\")
 _MONTHS_BEFORE = frozenset((*MONTHS, *(f"{name}." for name in MONTHS)))
 _LINE_NUMBER = re.compile(r"\n[ \t]*(\d{1,7})(?:[:|\t]| \|)(?=\s|$)")
@@ -50,10 +51,10 @@ def has_only_quoted_figures(text: str, evidence: str) -> bool:
     False means that the values have to be compared, not that one of them is missing."""
     if "=" in text or "\u2248" in text or "http" in text or _POWER.search(text) or not _FRACTION_SIGNS.isdisjoint(text):
         return False
-    words = _QUOTED_WORD.findall(text.lower())
-    if any(word in SCALES or (is_number_word(word) and NUMBER_WORDS.get(word, 13) > 12) for word in words) or (
-        not HOUR_WORDS.isdisjoint(words) and find_spoken_times(text)
-    ):
+    words = set(_QUOTED_WORD.findall(text.lower()))
+    if not _LARGE_NUMBERS.isdisjoint(words) or any(map(is_number_word, words.difference(NUMBER_WORDS))):
+        return False
+    if not HOUR_WORDS.isdisjoint(words) and find_spoken_times(text):
         return False
     evidence_figures = set(_FIGURE.findall(evidence))
     return all(_is_quoted(text, match, evidence_figures, evidence) for match in _FIGURE.finditer(text))

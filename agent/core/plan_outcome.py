@@ -70,8 +70,9 @@ def list_cut_answers(state: RunState) -> list[str]:
 
 def find_interruption(state: RunState) -> str:
     """The provider's word for why the answer of a model ended unfinished; "" if it is whole."""
-    outputs = (state.get_step(step.id).output for step in state.plan_steps if is_answer_step(state, step))
-    return next((one.interruption for one in outputs if one is not None and one.interruption), "")
+    outputs = ((step, state.get_step(step.id).output) for step in state.plan_steps)
+    cut = ((step, one.interruption) for step, one in outputs if one is not None and one.interruption)
+    return next((interruption for step, interruption in cut if is_answer_step(state, step)), "")
 
 
 def list_cut_texts(state: RunState) -> list[PlanStep]:
@@ -86,6 +87,8 @@ def list_abandoned_steps(state: RunState) -> tuple[PlanStep, ...]:
     A later plan finds another way if it has new steps and a planner made it. Steps that a person replaced do not count.
     What a person did not allow stays, and a change that failed, if no other was made: reading makes up for neither.
     """
+    if len(state.plans) < 2:  # nothing was replaced
+        return ()
     lost = _list_lost_steps(state)
     current = {step.id for step in state.plan_steps}
     listed_ids = current | {step.id for step in lost}

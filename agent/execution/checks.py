@@ -127,8 +127,11 @@ class Inspection:
 
 def check_output(inspection: Inspection) -> CheckResult:
     """The verdict of the first rule that has one; else the output is accepted, with what is doubtful of it."""
-    results = (rule(inspection) for rule in RULES)
-    return next((result for result in results if result is not None), None) or _accept(inspection)
+    for rule in RULES:
+        result = rule(inspection)
+        if result is not None:
+            return result
+    return _accept(inspection)
 
 
 def _accept(inspection: Inspection) -> CheckResult:

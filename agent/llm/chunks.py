@@ -245,11 +245,11 @@ class ChunkReader:
         if self._has_index:
             choice = next((one for one in choices if _is_same_index(one.get("index"), self._index)), {})
         else:
-            choice = next((one for one in choices if not one.get("index")), choices[0])
-            if not _has_content(choice):
-                choice = next((one for one in choices if _has_content(one)), choice)
-            if not _has_content(choice):
-                return choice
+            first = next((one for one in choices if not one.get("index")), choices[0])
+            speaking = first if _has_content(first) else next(filter(_has_content, choices), None)
+            if speaking is None:
+                return first
+            choice = speaking
             self._index, self._has_index = choice.get("index"), True
         if self._aside and _has_content(choice):
             self._aside.clear()

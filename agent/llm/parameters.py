@@ -332,7 +332,8 @@ class ParameterSupport:
     def _write(self, request: ModelRequest, form: WireForm, *, stream: bool) -> JsonObject:
         body = request.to_openai(stream=stream, schema=self._derive(request, form)[0])
         # Of most models nothing is learnt: they get what was asked for.
-        return body if form == WireForm(form.dialect) else form.write(body, is_own=_is_own(request))
+        is_plain = form is self._first or form == WireForm(form.dialect)
+        return body if is_plain else form.write(body, is_own=_is_own(request))
 
     def _differs(self, request: ModelRequest, bodies: Sequence[JsonObject], form: WireForm) -> bool:
         """Whether the body in this form is none of these."""

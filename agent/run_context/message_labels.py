@@ -165,7 +165,7 @@ def label_answer(run: Run, answer: AnswerFinished) -> AnswerFinished:
     if label is None or not answer.text.strip():
         return answer
     recalled = run.state.retrieval.items if run.state.retrieval is not None else ()
-    label = label.model_copy(update={"private": bool(recalled) or _has_read_private(run)})
+    label = label.change(private=bool(recalled) or _has_read_private(run))
     digests = dict.fromkeys((*compute_digests(answer.text), *compute_reasoning_digests(answer.provider_fields)))
     return answer.model_copy(update={"label": label, "digests": tuple(digests)})
 

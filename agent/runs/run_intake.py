@@ -142,7 +142,7 @@ class RunIntake:
     async def _accept_chat(self, caller: Principal, chat: ChatRequest, run_id: str | None) -> AcceptedRun:
         request = chat.request
         room = self.service.admit(request, caller.owner)
-        named = request.model_copy(update={"conversation_id": chat.chat_id or request.conversation_id})
+        named = request.change(conversation_id=chat.chat_id or request.conversation_id)
         if chat.chat_id is not None and self._find_conversations(room) is not None:
             trust: ConversationTrust | None = "never" if chat.names_what_it_answers else None
             return await self._accept_request(caller, named, room, run_id, wire_request=chat.wire_request, trust=trust)

@@ -48,8 +48,7 @@ def remove_client_additions(request: AgentRequest) -> AgentRequest:
     prompt, question = _split_prompt(request.prompt)
     if prompt:
         before = (*before, ChatMessage(role="user", content=prompt))
-    changed = {"prompt": question, "messages": (*before, *after), "prompt_position": len(before)}
-    return request.model_copy(update=changed)
+    return request.change(prompt=question, messages=(*before, *after), prompt_position=len(before))
 
 
 def is_background_prompt(prompt: str) -> bool:

@@ -1,7 +1,7 @@
 """The base class of all values, and the closed sets of words in requests, plans and answers."""
 
 from functools import cache
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -87,6 +87,10 @@ class FrozenModel(DeferredModel):
     def model_post_init(self, context: object, /) -> None:
         """Marks every field as set."""
         object.__setattr__(self, "__pydantic_fields_set__", _get_field_names(type(self)))
+
+    def change(self, **fields: object) -> Self:
+        """The value with these fields; itself, if they are what it has. Does not validate them."""
+        return self if self.__dict__ | fields == self.__dict__ else self.model_copy(update=fields)
 
 
 @cache

@@ -98,7 +98,7 @@ def compute_digests(text: str) -> tuple[str, ...]:
     """The digests of an answer: of the whole, and of what is left without added blocks if that differs."""
     whole = _digest(text)
     shorter = remove_added_blocks(text)
-    return tuple(dict.fromkeys((whole, _digest(shorter)) if shorter else (whole,)))
+    return (whole,) if shorter in ("", text.strip()) else tuple(dict.fromkeys((whole, _digest(shorter))))
 
 
 def compute_reasoning_digests(fields: JsonObject) -> tuple[str, ...]:

@@ -105,9 +105,7 @@ def release_answer(
     calls = tuple(_restore_call(call, state) for call in answer.tool_calls)
     released = _restore(text, state, stored_texts)
     uncertainties = (*answer.uncertainties, *_explain_removal(released, state))
-    return answer.model_copy(
-        update={"text": released, "tailored": tailored, "tool_calls": calls, "uncertainties": uncertainties}
-    )
+    return answer.change(text=released, tailored=tailored, tool_calls=calls, uncertainties=uncertainties)
 
 
 class AnswerFilters:
@@ -257,14 +255,15 @@ def has_read_only_own(state: RunState) -> bool:
     Results of trusted tools do not count: they are the caller's own data, which may be repeated anyway. A result of an
     earlier run, whose calls are not in this log, may be of anything.
     """
-    own = {*state.unshared, FROM_ARGUMENTS}
     read = [result.read_from for result in _iter_untrusted_results(state)]
-    is_taken = any(one.taken_from and one.output is not None and one.output.tainted for one in state.list_attempts())
     memories = state.retrieval.items if state.retrieval is not None else ()
     if any(item.tainted for item in memories):
         read.append(("memories",))
-    has_documents = any(source != FROM_ARGUMENTS for sources in read for source in sources)
-    return has_documents and not is_taken and all(sources and own.issuperset(sources) for sources in read)
+    if not any(source != FROM_ARGUMENTS for sources in read for source in sources):
+        return False
+    own = {*state.unshared, FROM_ARGUMENTS}
+    is_taken = any(one.taken_from and one.output is not None and one.output.tainted for one in state.list_attempts())
+    return not is_taken and all(sources and own.issuperset(sources) for sources in read)
 
 
 def _iter_untrusted_results(state: RunState) -> Iterator[ToolReturned]:

@@ -262,10 +262,9 @@ class EventRedactor:
             return remove_live_parts(links.sanitize(text) if links is not None else text)
 
         plan, reasons = body.plan, {"fallback_reason": body.fallback_reason, "replan_reason": body.replan_reason}
-        steps = tuple(step.model_copy(update={"intent": clean(step.intent)}) for step in plan.steps)
-        words = {"goal": clean(plan.goal), "reasoning": clean(plan.reasoning), "steps": steps}
-        cleaned_reasons = {name: clean(reason) for name, reason in reasons.items() if reason}
-        return body.model_copy(update={"plan": plan.model_copy(update=words), **cleaned_reasons})
+        steps = tuple(step.change(intent=clean(step.intent)) for step in plan.steps)
+        cleaned_plan = plan.change(goal=clean(plan.goal), reasoning=clean(plan.reasoning), steps=steps)
+        return body.change(plan=cleaned_plan, **{name: clean(reason) for name, reason in reasons.items() if reason})
 
     def _redact_model_returned(self, body: ev.ModelReturned) -> ev.ModelReturned:
         turn = body.message
@@ -326,7 +325,7 @@ class EventRedactor:
 
     def _redact_gate_checked(self, body: ev.GateChecked) -> ev.GateChecked:
         failures = tuple(map(self.redact_answer_text, body.failures))
-        return body.model_copy(update={"reason": self.redact_error_message(body.reason), "failures": failures})
+        return body.change(reason=self.redact_error_message(body.reason), failures=failures)
 
     def _redact_run_failed(self, body: ev.RunFailed) -> ev.RunFailed:
         message = self.redact_error_message(body.failure.message)
