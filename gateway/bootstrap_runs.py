@@ -31,7 +31,7 @@ from gateway.bootstrap_dispatch import Dispatch
 from gateway.feature_host import FeatureHost
 from gateway.model_probe.idle_prober import IdleProber
 from gateway.observe.logs import log_run
-from gateway.observe.run_observers import observe_awaited_ends, observe_use_of_model
+from gateway.observe.run_observers import observe_awaited_ends, observe_slots, observe_use_of_model
 from gateway.observe.traces import RunTraces, build_tracer_provider
 
 
@@ -58,7 +58,7 @@ def build_engine(
         subagents=SubAgentRunner(host.subagents),
         observers=(
             context.metrics.observe_event,
-            access.run_concurrency.observe_event,
+            observe_slots(access.run_concurrency),
             observe_use_of_model(prober),
             *_build_trace_observers(context),
         ),

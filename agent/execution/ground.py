@@ -49,8 +49,8 @@ async def build_ground(run: Run, catalogue: Catalogue) -> str:
             )
         except AgentError as error:
             log.warning("the collections cannot be listed: %s", error.message)
-    instructions = sources.list_instructions()
-    servers = {get_server_name(spec) for spec in catalogue.tools if is_foreign(spec)} if instructions else set()
+    servers = {get_server_name(spec) for spec in catalogue.tools if is_foreign(spec)}
+    instructions = sources.list_instructions() if servers else {}
     texts = {name: text for name, text in instructions.items() if name in servers and text.strip()}
     if texts:
         lines.append(INSTRUCTIONS_HEAD)

@@ -1,4 +1,4 @@
-"""Observers of runs for parts of the gateway that follow them: the prober, and webhooks."""
+"""Observers of runs for parts of the gateway that follow them: slots of parallel runs, the prober, and webhooks."""
 
 from time import monotonic
 from typing import Protocol
@@ -7,6 +7,7 @@ from agent.core.events import Event
 from agent.core.run_state import RunState
 from agent.run_context.engine import Observer
 from agent.runs.intake_ports import WebhookRegistry
+from gateway.access.run_concurrency import MeteredRunConcurrency
 
 
 class Interruptible(Protocol):
@@ -17,6 +18,16 @@ class Interruptible(Protocol):
 
     def interrupt(self) -> None:
         """Ends the call in progress."""
+
+
+def observe_slots(run_concurrency: MeteredRunConcurrency) -> Observer:
+    """Lets the slots of parallel runs be released. Only runs with a key hold one."""
+
+    def observe(state: RunState, event: Event) -> None:
+        if state.api_key_id is not None:
+            run_concurrency.observe_event(state, event)
+
+    return observe
 
 
 def observe_use_of_model(prober: Interruptible) -> Observer:
