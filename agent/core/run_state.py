@@ -249,9 +249,7 @@ class RunState:
 
     @property
     def own_prompts(self) -> tuple[str, ...]:
-        """What the user wrote in this request, as it was sent and as it was guarded. Of a prompt from outside, that are
-        the addresses that it has from the user.
-        """
+        """What the user wrote in this request, as sent and as guarded. Of a prompt from outside, their addresses."""
         addresses = self.prompt_addresses
         return (self.prompt, self.request.prompt) if addresses is None else addresses
 
@@ -271,13 +269,17 @@ class RunState:
         return self._created.scopes
 
     @property
+    def caller_tools(self) -> tuple[str, ...] | None:
+        """The list of tools of the key or token that started the run; None without one."""
+        return self._created.tools
+
+    @property
     def unshared(self) -> tuple[str, ...]:
         """The caller's own sources that nobody else reads, as recorded at the start; () where the room needs none."""
         return self._created.unshared
 
     def has_side_effect(self, tool: str, effect: Effect) -> bool:
-        """Whether a step or call of this run changes something outside the agent. The user's own memory does not count,
-        and neither do drafts."""
+        """Whether a step or call of this run changes something beside the user's own memory and drafts."""
         return effect != "read" and tool not in self._created.approval_exempt
 
     @property

@@ -197,6 +197,7 @@ def _build_tool_context(run: Run, site: CallSite, key: str, *, tainted: bool = F
         collections=run.room.collections,
         api_key_id=run.state.api_key_id,
         scopes=run.state.caller_scopes,
+        tools=run.state.caller_tools,
         report_progress=partial(_report_progress, run),
         ask_client=partial(run.engine.client_requests.send, run.run_id),
         check_redirect=partial(check_redirect, run, site),

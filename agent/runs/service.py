@@ -198,6 +198,7 @@ class AgentService(RunReader[Live]):
             given=given,
             may_skip_approval=principal.may_skip_approval,
             scopes=None if principal.scopes is None else tuple(sorted(principal.scopes)),
+            tools=principal.tools,
             unshared=await self._list_unshared(principal) if room.guard_output.pii == "auto" else (),
             approval_exempt=self._list_approval_exempt(),
             withheld=origin.withheld,

@@ -116,6 +116,8 @@ class ToolContext:
     """The id of the API key that started the run; None for a caller without one."""
     scopes: tuple[str, ...] | None = None
     """The scopes of the key or token that started the run; None for the machine's owner, who needs none."""
+    tools: tuple[str, ...] | None = None
+    """The list of tools of the key or token that started the run; None without one."""
     report_progress: Callable[[str], None] = _ignore_progress
     """Sends a progress line to callers that wait for the run. Returns at once; nothing is stored."""
     ask_client: AskClient = refuse_client_request
@@ -131,7 +133,7 @@ class ToolContext:
         """On whose behalf the call is made, for a tool that starts runs: with the caller's own rights."""
         scopes = None if self.scopes is None else frozenset(self.scopes)
         may_approve = scopes is None or "approve" in scopes
-        return Principal(self.owner, key_id=self.api_key_id, may_approve=may_approve, scopes=scopes)
+        return Principal(self.owner, self.api_key_id, self.tools, may_approve=may_approve, scopes=scopes)
 
     def require_scope(self, scope: str) -> None:
         """Raises `ToolDeniedError` if the caller's key or token lacks the scope, which the same work needs at its

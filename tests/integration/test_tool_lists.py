@@ -11,6 +11,8 @@ from gateway.app import create_app
 from tests.integration.conftest import Serve
 from tests.integration.test_fuzz import _flat
 from tests.support.keys import bearer, created_key
+from tests.support.script import answers, says, script
+from tests.support.scripted_server import ScriptedServer
 
 WITHOUT_A_TOOL = {
     "for everybody": "/ /web/{name:path} /health /healthz /ready /readyz /openapi.json /.well-known/agent-card.json",
@@ -70,3 +72,19 @@ async def test_a_list_of_tools_holds_at_each_route_that_does_a_tools_work(serve:
                 wrong.append(f"{method} {path}: refused with every tool")
     assert len(routes - free_doors) > 50
     assert not wrong, "require the tool (`require_tool`), or name the path here:\n" + "\n".join(wrong)
+
+
+async def test_a_key_without_the_tool_for_memories_is_told_none(
+    serve: Serve, tmp_path: Path, model_server: ScriptedServer
+) -> None:
+    model = script(answers("I do not know."), says("I do not know."))
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        noted = await client.post("/v1/agent", json={"prompt": "remember that the code of the safe is zanzibar"})
+        assert noted.status_code == 200, noted.text
+        for tools, is_told in (("calculator,memory_search", True), ("calculator", False)):
+            key = bearer(await created_key(tmp_path / "data", tools, tools=tools))
+            before = len(model_server.requests())
+            body = {"prompt": "What is the code of the safe?"}
+            answer = await client.post("/v1/agent", json=body, headers=key)
+            sent = str([one["body"] for one in model_server.requests()[before:]])
+            assert ("zanzibar" in sent + answer.text) is is_told, (tools, answer.text)

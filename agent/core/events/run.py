@@ -62,6 +62,9 @@ class RunCreated(EventBody):
     scopes: tuple[str, ...] | None = Field(
         default=None, description="scopes of the caller's key or token; null for the machine's owner"
     )
+    tools: tuple[str, ...] | None = Field(
+        default=None, description="the list of tools of the caller's key or token; null without one"
+    )
     unshared: tuple[str, ...] = Field(
         default=(),
         description="the caller's own sources that nobody else reads, where the room's policy depends on it",

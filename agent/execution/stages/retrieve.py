@@ -1,6 +1,7 @@
 """Retrieve: loads the conversation and memories. The caller's own messages override the stored conversation."""
 
 import logging
+from collections.abc import Collection
 from itertools import pairwise
 
 from agent.core.errors import AgentError
@@ -19,6 +20,7 @@ log = logging.getLogger(__name__)
 
 SHOWN_MESSAGES = 20
 """Messages of the conversation that a completion reads. Memories of these exchanges are left out."""
+_RECALLING_TOOL = "memory_search"
 _ROUTES_WITHOUT_MEMORY = frozenset({"task", "greeting", "command", "tool_calls"})
 
 
@@ -47,9 +49,16 @@ async def retrieve(run: Run) -> None:
         read_servers=read_servers,
     )
     route = run.state.understanding.route if run.state.understanding is not None else None
-    if run.room.memory and route not in _ROUTES_WITHOUT_MEMORY:
+    if run.room.memory and route not in _ROUTES_WITHOUT_MEMORY and _may_recall(run.state.caller_tools):
         retrieved = await _add_memories(run, redactor, retrieved)
     await run.note(retrieved)
+
+
+def _may_recall(tools: Collection[str] | None) -> bool:
+    """Whether the caller's key may read what its owner has had remembered: a list of tools holds here as it does at the
+    endpoint that shows memories.
+    """
+    return tools is None or _RECALLING_TOOL in tools
 
 
 async def _add_memories(run: Run, redactor: HistoryRedactor, retrieved: MemoryRetrieved) -> MemoryRetrieved:
