@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
-from agent.core.errors import ToolDeniedError, ToolInputError
+from agent.core.errors import AgentError, ToolDeniedError, ToolInputError
+from agent.core.events import ToolReturned
 from agent.core.models import JsonObject, PlanStep
 from agent.execution.arguments import find_argument_problem
 from agent.execution.egress_facts import find_egress_problem, make_nested_read
@@ -21,6 +22,7 @@ from agent.run_context.calls import CallSite
 from agent.run_context.message_labels import collect_own_words
 from agent.run_context.run import Run
 from agent.tools import ToolContext, ToolResult, is_shown_call_by_call
+from agent.tools.catalogue import is_foreign
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,12 @@ class NestedCalls:
         if egress is not None:
             reason = f"{name!r} would send {egress.target[:200]!r}: {egress.reason}. Call it in a step of its own"
             raise ToolDeniedError(reason, agent_id=name)
-        result = await tool.call(args, inner)
+        try:
+            result = await tool.call(args, inner)
+        except AgentError as error:  # a foreign server writes its own, and the caller can read them
+            tainted = tool.spec.tainted or is_foreign(tool.spec)
+            self.reads.append(make_nested_read(tool.spec, args, error.message, tainted=tainted))
+            raise
         tainted = tool.spec.tainted or result.tainted
         self.reads.append(make_nested_read(tool.spec, args, result.text, tainted=tainted))
         return result
@@ -67,6 +74,13 @@ class NestedCalls:
     def note_read(self, text: str, is_private: bool) -> None:
         """Notes what the tool has read without another tool: a file, or a page."""
         self.reads.append(ReadText(text, is_private=is_private))
+
+    def mark(self, returned: ToolReturned) -> ToolReturned:
+        """What the outer call returned, as text from outside if it has read such."""
+        if returned.tainted or not any(read.is_untrusted for read in self.reads):
+            return returned
+        marked = returned.model_copy(update={"tainted": True})
+        return marked if marked.error is not None else self.run.redaction.mark_redacted(marked)
 
     def _holds(self, args: JsonObject) -> bool:
         """Whether each value is the user's, or one of the outer call, which a person could have been asked about."""

@@ -212,6 +212,14 @@ def _report_progress(run: Run, line: str) -> None:
 
 
 async def _execute(run: Run, tool: Tool, args: JsonObject, site: CallSite, context: ToolContext) -> ToolReturned:
+    """Calls the tool. What it has read by calling others makes its result text from outside."""
+    returned = await _execute_within_limits(run, tool, args, site, context)
+    return context.call_tool.mark(returned) if isinstance(context.call_tool, NestedCalls) else returned
+
+
+async def _execute_within_limits(
+    run: Run, tool: Tool, args: JsonObject, site: CallSite, context: ToolContext
+) -> ToolReturned:
     """Calls the tool with a time limit. Retries after a broken connection if a repetition is harmless."""
     spec = tool.spec
     limit = min(spec.timeout_s or run.engine.settings.tool_timeout_s, max(0.1, run.seconds_left))
