@@ -8,9 +8,10 @@ from dataclasses import replace
 from pydantic import JsonValue
 
 from agent.core.errors import SkillUnknownError, ToolDeniedError
-from agent.core.events import AnswerFinished, StepOutput, ToolCalled, ToolReturned
+from agent.core.events import AnswerFinished, Event, StepOutput, ToolCalled, ToolReturned
 from agent.core.json_schema import get_properties
 from agent.core.models import JsonObject, PlanStep
+from agent.core.run_reducer import fold
 from agent.core.run_state import AttemptState, CallState, RunState
 from agent.policy.approval import is_plan_approved
 from agent.policy.guardrails.chosen_values import (
@@ -68,14 +69,14 @@ async def find_egress_problem(
         fixed_values=tuple(_iter_fixed_values(spec.input_schema)),
         declared_args=collect_arguments(spec.input_schema)[0],
     )
-    finding = finding or _find_chosen_links(run, spec, args, site, facts)
+    finding = finding or await _find_chosen_links(run, spec, args, site, facts)
     if finding is not None or spec.is_trusted_server:
         return finding
     leaving = args if is_open_world else {name: args[name] for name in args.keys() & frozenset(spec.where_args)}
-    return _find_chosen_values(run, spec, leaving, site, facts)
+    return await _find_chosen_values(run, spec, leaving, site, facts)
 
 
-def _find_chosen_values(
+async def _find_chosen_values(
     run: Run, spec: ToolSpec, args: JsonObject, site: CallSite, facts: EgressFacts
 ) -> EgressFinding | None:
     """The reason why a person must allow the call if the run has sent its server many of that server's own values.
@@ -85,24 +86,33 @@ def _find_chosen_values(
     server = _get_server(spec)
     if not server or not facts.is_private_beside(server):
         return None
+    intents: list[tuple[str, ToolCalled]] = []
+    for run_id, events in await _read_continued(run):
+        intents += [(run_id, event.body) for event in events if isinstance(event.body, ToolCalled)]
+    intents += [("", call.intent) for attempt, _ in _iter_attempts(run.state) for call in attempt.calls]
     calls = {
-        _make_call_key(call.intent.call_id, call.intent.args): _list_chosen(other, call.intent.args, facts)
-        for attempt, _ in _iter_attempts(run.state)
-        for call in attempt.calls
-        if (other := run.engine.registry.find_spec(call.intent.tool)) is not None and _get_server(other) == server
+        _make_call_key(call.call_id, call.args, run_id): _list_chosen(other, call.args, facts)
+        for run_id, call in intents
+        if (other := run.engine.registry.find_spec(call.tool)) is not None and _get_server(other) == server
     }
     return _judge_choice(run, server, calls, args, site, _list_chosen(spec, args, facts))
 
 
-def _find_chosen_links(
+async def _find_chosen_links(
     run: Run, spec: ToolSpec, args: JsonObject, site: CallSite, facts: EgressFacts
 ) -> EgressFinding | None:
     """The reason why a person must allow the call if the run has followed many links since it read private text."""
     if not facts.is_private or not spec.where_args:
         return None
+    intents: list[tuple[str, ToolCalled]] = []
+    for run_id, events in await _read_continued(run):
+        is_private = bool(events) and _began_private(fold(run_id, events))
+        intents += [(run_id, call) for call in _iter_calls_since_private(run, events, is_private=is_private)]
+    is_private = facts.starts_private or bool(facts.extra)
+    intents += [("", call) for call in _iter_calls_since_private(run, run.events, is_private=is_private)]
     calls = {
-        _make_call_key(call.call_id, call.args): list_chosen_links(call.args, facts, other.where_args)
-        for call in _iter_calls_since_private(run, facts)
+        _make_call_key(call.call_id, call.args, run_id): list_chosen_links(call.args, facts, other.where_args)
+        for run_id, call in intents
         if (other := run.engine.registry.find_spec(call.tool)) is not None
     }
     return _judge_choice(run, _LINKS, calls, args, site, list_chosen_links(args, facts, spec.where_args))
@@ -121,10 +131,27 @@ def _judge_choice(
     return finding
 
 
-def _iter_calls_since_private(run: Run, facts: EgressFacts) -> Iterator[ToolCalled]:
-    """Yields the calls that were begun after the run had read something private."""
-    is_private = facts.starts_private or bool(facts.extra)
-    for event in run.events:
+async def _read_continued(run: Run) -> Sequence[tuple[str, Sequence[Event]]]:
+    """The runs, with their logs, that this one goes on: each ended with calls of the client's own tools, whose results
+    no person need have seen.
+    """
+    logs: list[tuple[str, Sequence[Event]]] = []
+    given = run.state.given
+    while given is not None and given.client_results:
+        events = await run.journal.read_events(given.from_run)
+        logs.insert(0, (given.from_run, events))
+        given = fold(given.from_run, events).given if events else None
+    return logs
+
+
+def _began_private(state: RunState) -> bool:
+    """Whether a run began with private text in its conversation or its memory."""
+    return state.tainted or next(_iter_remembered(state), None) is not None
+
+
+def _iter_calls_since_private(run: Run, events: Sequence[Event], *, is_private: bool) -> Iterator[ToolCalled]:
+    """Yields the calls that were begun after a run had read something private."""
+    for event in events:
         body = event.body
         if isinstance(body, ToolReturned):
             spec = run.engine.registry.find_spec(body.tool)
@@ -133,9 +160,9 @@ def _iter_calls_since_private(run: Run, facts: EgressFacts) -> Iterator[ToolCall
             yield body
 
 
-def _make_call_key(call_id: str, args: JsonObject) -> str:
-    """One call, also where a tool makes several within its own."""
-    return f"{call_id} {json.dumps(args, sort_keys=True)}"
+def _make_call_key(call_id: str, args: JsonObject, run_id: str = "") -> str:
+    """One call, also where a tool makes several within its own. `run_id` is another run than this one."""
+    return f"{run_id} {call_id} {json.dumps(args, sort_keys=True)}"
 
 
 def _list_chosen(spec: ToolSpec, args: JsonObject, facts: EgressFacts) -> ChosenValues:
