@@ -110,7 +110,7 @@ class RunExecutor:
         for name in (item.tool for request in requests for item in request.items):
             if name not in registry and name not in elsewhere:
                 raise ToolUnknownError(
-                    registry.get_withheld_reason(name)
+                    registry.get_withheld_reason(name, state.owner)
                     or f"{name!r} is not available now: {_explain_absence(name)}, or reject",
                     agent_id=name,
                 )

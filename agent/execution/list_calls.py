@@ -86,7 +86,8 @@ class ListCalls:
             await run.emit(*begin)
             lost = [await report_lost_effect(run, self._make_site(place)) for place in range(1, len(calls) + 1)]
             unknown = next((one for one in lost if one is not None), None)
-            message = run.engine.registry.get_withheld_reason(name) or f"{name!r} is not allowed in this run"
+            withheld = run.engine.registry.get_withheld_reason(name, run.state.owner)
+            message = withheld or f"{name!r} is not allowed in this run"
             return to_step_output(unknown) if unknown else StepOutput(error_code="ERR_TOOL_DENIED", error=message)
         tool = run.engine.registry.get(name)
         self._check_calls(tool, calls)

@@ -121,7 +121,7 @@ class StepExecutorAgent:
             lost = await report_lost_effect(self._run, self._site)
             if lost is not None:
                 return [], to_step_output(lost)
-            withheld = self._run.engine.registry.get_withheld_reason(self._step.tool or "")
+            withheld = self._run.engine.registry.get_withheld_reason(self._step.tool or "", self._run.state.owner)
             message = withheld or f"{self._step.tool!r} is not allowed in this run"
             return [], StepOutput(error_code="ERR_TOOL_DENIED", error=message)
         failure = find_lasting_failure(self._run.state, self._step, args)

@@ -117,7 +117,7 @@ class AgentService(RunReader[Live]):
         journal: Journal,
         executor: Executor[Live],
         rooms: Rooms,
-        validate: Callable[[AgentRequest, Room], None],
+        validate: Callable[[AgentRequest, Room, str | None], None],
         *,
         worker: str,
         limits: ServiceLimits | None = None,
@@ -154,7 +154,7 @@ class AgentService(RunReader[Live]):
         Raises `RoomUnknownError`, `BadRequestError` and `TooLargeError`.
         """
         room = self.rooms.get(request.room, owner)
-        self._validate(request, room)
+        self._validate(request, room, owner)
         return room
 
     async def start_run(

@@ -1,7 +1,7 @@
 """Tools: the `Tool` protocol, its description (`ToolSpec`), and the registry that rooms and skills select from."""
 
 from agent.tools.flat_schema import build_flat_schema
-from agent.tools.registry import ToolRegistry
+from agent.tools.registry import ToolRegistry, WithheldTool
 from agent.tools.spec import (
     READ_ONLY,
     READ_ONLY_WEB,
@@ -49,6 +49,7 @@ __all__ = [
     "ToolSpec",
     "TypedTool",
     "UserSource",
+    "WithheldTool",
     "build_flat_schema",
     "declare_roles",
     "is_shown_call_by_call",

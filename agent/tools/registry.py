@@ -3,6 +3,7 @@
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -14,12 +15,20 @@ from agent.tools.tool import Tool
 _NAME = re.compile(r"^[a-z][a-z0-9_]{0,47}$")
 
 
+class WithheldTool(NamedTuple):
+    """A tool that nobody may use now: the reason, and who may use it otherwise."""
+
+    reason: str
+    owner: str = LOCAL_OWNER
+
+
 @dataclass
 class ToolRegistry:
     """The tools of this gateway by name. Passed in, never global; names are unique."""
 
     _tools: dict[str, Tool] = field(default_factory=dict)
-    _withheld: dict[str, dict[str, str]] = field(default_factory=dict)
+    _withheld: dict[str, dict[str, WithheldTool]] = field(default_factory=dict)
+    """By origin and name."""
     _specs: tuple[ToolSpec, ...] | None = None
     """The specs in order of name; None after a change."""
     _exempt: tuple[str, ...] | None = None
@@ -46,29 +55,39 @@ class ToolRegistry:
         self._invalidate_specs()
         return skipped
 
-    def withhold(self, origin: str, reasons: Mapping[str, str]) -> None:
+    def withhold(self, origin: str, tools: Mapping[str, WithheldTool]) -> None:
         """Refuses these unregistered names with the given reasons, until the next `replace`."""
-        self._withheld[origin] = dict(reasons)
+        self._withheld[origin] = dict(tools)
 
-    def get_withheld_reason(self, name: str) -> str | None:
-        """The reason why the tool of this name may not be used, or None."""
+    def get_withheld_reason(self, name: str, owner: str | None = None) -> str | None:
+        """The reason why the tool of this name may not be used, or None, also for one that `owner` may not use."""
         if name in self._tools:
             return None
-        return next((reasons[name] for reasons in self._withheld.values() if name in reasons), None)
+        named = (tools[name] for tools in self._withheld.values() if name in tools)
+        return next((one.reason for one in named if owner is None or one.owner in (LOCAL_OWNER, owner)), None)
 
-    def get(self, name: str) -> Tool:
-        """The tool of this name. Raises `ToolUnknownError` if it is absent, `ToolQuarantinedError` if it is
-        withheld.
+    def get(self, name: str, owner: str | None = None) -> Tool:
+        """The tool of this name. Raises `ToolUnknownError` if it is absent, or another owner's where `owner` is
+        given, and `ToolQuarantinedError` if it is withheld.
         """
-        try:
-            return self._tools[name]
-        except KeyError:
-            reason = self.get_withheld_reason(name)
-            if reason is not None:
-                raise ToolQuarantinedError(reason, agent_id=name) from None
-            shared = (one.spec for one in self if one.spec.room is None and one.spec.owner == LOCAL_OWNER)
-            shared_names = ", ".join(spec.name for spec in shared) or "none"
-            raise ToolUnknownError(f"there is no tool named {name!r}; known: {shared_names}", agent_id=name) from None
+        tool = self._tools.get(name)
+        if tool is not None and self.is_known_to(owner, name):
+            return tool
+        reason = self.get_withheld_reason(name, owner)
+        if reason is not None:
+            raise ToolQuarantinedError(reason, agent_id=name)
+        shared = (one.spec for one in self if one.spec.room is None and one.spec.owner == LOCAL_OWNER)
+        shared_names = ", ".join(spec.name for spec in shared) or "none"
+        raise ToolUnknownError(f"there is no tool named {name!r}; known: {shared_names}", agent_id=name)
+
+    def is_known_to(self, owner: str | None, name: str) -> bool:
+        """Whether there is a tool of this name that an owner may know of; any tool for None."""
+        spec = self.find_spec(name)
+        return spec is not None and (owner is None or spec.is_visible_to(owner))
+
+    def list_visible_names(self, owner: str | None) -> list[str]:
+        """The names of the tools that an owner may know of, sorted; of all tools for None."""
+        return [spec.name for spec in self.list_specs() if owner is None or spec.is_visible_to(owner)]
 
     def find_spec(self, name: str) -> ToolSpec | None:
         """The spec of the tool of this name, or None. Unlike `get`, it raises nothing."""
@@ -119,7 +138,8 @@ class ToolRegistry:
         """The registered name of what a room calls by this name: `server__tool` is a tool of the room's own server,
         whatever it is called outside. A name that is registered, or that nobody knows, stays as it is.
         """
-        if name in self._tools or "__" not in name:
+        registered = self._tools.get(name)
+        if "__" not in name or (registered is not None and registered.spec.is_visible_to(room.owner)):
             return name
         own = (spec for spec in self.list_specs() if spec.room == room.id)
         return next((spec.name for spec in own if spec.room_name == name), name)

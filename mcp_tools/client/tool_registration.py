@@ -11,7 +11,7 @@ import mcp_types as types
 
 from agent.core.atomic_write import write_atomically
 from agent.core.errors import AgentError, ToolQuarantinedError
-from agent.tools import ToolRegistry
+from agent.tools import ToolRegistry, WithheldTool
 from mcp_tools.client.remote_tool import (
     McpTool,
     ToolServer,
@@ -240,7 +240,11 @@ class ToolRegistration:
         left_out = [name for name, tool in remote.items() if tool in skipped]
         self._report_collisions({name: remote[name].spec.name for name in left_out})
         self.tools = tuple(tool for tool in tools if tool.name not in left_out)
-        refusals = {self._get_local_name(tool): self._format_refusal(tool, why) for tool, why in quarantined.items()}
+        owner = self._server.config.owner
+        refusals = {
+            self._get_local_name(tool): WithheldTool(self._format_refusal(tool, why), owner)
+            for tool, why in quarantined.items()
+        }
         self._registry.withhold(self._server.origin, refusals)
 
     def _report_collisions(self, names: Mapping[str, str]) -> None:

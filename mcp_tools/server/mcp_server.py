@@ -187,7 +187,8 @@ class _Handlers:
         if not view.permits_tool(name):
             raise _make_unknown_tool_error(name)
         withheld = dependencies.registry.get_withheld_reason(
-            str(arguments.get("name")) if get_search_tool_schema(name) is not None else name
+            str(arguments.get("name")) if get_search_tool_schema(name) is not None else name,
+            get_current_owner(),
         )
         if withheld is not None:
             return make_error_result(withheld)
@@ -212,7 +213,7 @@ class _Handlers:
                 self._choose_view(context),
                 self._toolsets,
             )
-        if name in dependencies.registry:
+        if dependencies.registry.is_known_to(get_current_owner(), name):
             return await call_registered_tool(
                 dependencies.intake, dependencies.registry.get(name), arguments, call, view.room
             )

@@ -144,9 +144,11 @@ async def engine_bench(
     rooms = Rooms([chosen, replace_planning(chosen)], chosen.id)
     name = worker or make_worker_name()
 
-    def validate(request: AgentRequest, wanted: Room) -> None:
+    def validate(request: AgentRequest, wanted: Room, owner: str | None) -> None:
         sees = engine.models.sees_pictures
-        validate_request(request, wanted, registry, engine.skills, configured, sees_pictures=sees)
+        validate_request(
+            request, wanted, owner, registry=registry, skills=engine.skills, settings=configured, sees_pictures=sees
+        )
 
     service = AgentService(
         store.journal,

@@ -69,7 +69,7 @@ def build_service(statements: Any) -> GeneratedTools:
     audit = StoredAuditLog(statements, time.time)
     functions = HostFunctions(SafeClient(), read_file)
     return GeneratedTools(
-        ToolVersionStore(statements, time.time), ToolRegistry(), runner, functions, audit, lambda _: ()
+        ToolVersionStore(statements, time.time), ToolRegistry(), runner, functions, audit, lambda *_: ()
     )
 
 

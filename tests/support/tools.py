@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agent.core.models import JsonObject
+from agent.core.models import LOCAL_OWNER, JsonObject
 from agent.tools import READ_ONLY, PlanHints, ToolAnnotations, ToolContext, ToolResult, ToolSpec
 
 Work = Callable[[JsonObject], Awaitable[JsonValue]]
@@ -34,6 +34,7 @@ class FunctionTool:
         origin: str = "builtin",
         hints: PlanHints = NO_HINTS,
         read_claim: str = "",
+        owner: str = LOCAL_OWNER,
     ) -> None:
         self.calls: list[JsonObject] = []
         self.keys: list[str] = []
@@ -54,6 +55,7 @@ class FunctionTool:
             origin=origin,
             hints=hints,
             read_claim=read_claim,
+            owner=owner,
         )
 
     @property

@@ -29,13 +29,17 @@ _CALL_FIELDS = frozenset({"tool", "name", "args", "arguments", "id", "step_id", 
 def validate_request(
     request: AgentRequest,
     room: Room,
+    owner: str | None = None,
+    *,
     registry: ToolRegistry,
     skills: SkillLibrary,
     settings: Settings,
-    *,
     sees_pictures: Callable[[Room], bool],
 ) -> None:
-    """Raises `BadRequestError` or `TooLargeError` for a request that this room cannot serve."""
+    """Raises `BadRequestError` or `TooLargeError` for a request that this room cannot serve.
+
+    Another owner's tools do not exist for `owner`, in no message either. None: all tools are known.
+    """
     handed_on = not room.planning and room.skill is None and bool(request.messages)
     if not request.prompt.strip() and not request.images and not handed_on and not read_explicit_tool_calls(request):
         raise BadRequestError("the request is empty: send a prompt", param="prompt")
@@ -51,6 +55,7 @@ def validate_request(
         _get_requested_names(request, "skills") or (),
         registry,
         skills,
+        owner,
     )
     if not isinstance(request.metadata.get("approve_plan", False), bool):
         raise BadRequestError("metadata.approve_plan must be true or false", param="metadata.approve_plan")
@@ -68,7 +73,7 @@ def validate_request(
     for place, call in enumerate(calls):
         _check_call_references(calls, place)
         try:
-            spec = registry.get(registry.resolve_in_room(room, call.tool)).spec
+            spec = registry.get(registry.resolve_in_room(room, call.tool), owner).spec
         except ToolUnknownError as error:
             raise BadRequestError(error.message, param="metadata.tool_calls") from error
         if wanted is not None and not {call.tool, spec.name}.intersection(wanted):
@@ -104,11 +109,13 @@ def _get_requested_names(request: AgentRequest, kind: str) -> list[str] | None:
     return names
 
 
-def _check_names(tools: Iterable[str], named: Iterable[str], registry: ToolRegistry, skills: SkillLibrary) -> None:
+def _check_names(
+    tools: Iterable[str], named: Iterable[str], registry: ToolRegistry, skills: SkillLibrary, owner: str | None
+) -> None:
     """Raises `BadRequestError` for unknown names of tools or skills."""
     for tool in tools:
-        if tool not in registry and registry.get_withheld_reason(tool) is None:
-            names = ", ".join(get_close_matches(tool, [one.spec.name for one in registry], n=3))
+        if not registry.is_known_to(owner, tool) and registry.get_withheld_reason(tool, owner) is None:
+            names = ", ".join(get_close_matches(tool, registry.list_visible_names(owner), n=3))
             hint = f"; did you mean {names}?" if names else "; `stepgate tools` lists them"
             raise BadRequestError(f"metadata.tools: there is no tool {tool[:100]!r}{hint}", param="metadata.tools")
     for skill in named:

@@ -13,9 +13,9 @@ from gateway.features.recipes.tools import make_recipe_tools
 def build_recipes(host: FeatureHost) -> RecipeMaker:
     """The maker of recipes with their store."""
 
-    def list_taken_names() -> list[str]:
+    def list_taken_names(owner: str) -> list[str]:
         skills = (skill.name for skill in host.rooms.skills)
-        return [*skills, *(spec.name for spec in host.registry.list_specs())]
+        return [*skills, *host.registry.list_visible_names(owner)]
 
     store = RecipeStore(host.statements, host.context.store.clock)
     return RecipeMaker(store, lambda: host.get_gateway().service, list_taken_names)

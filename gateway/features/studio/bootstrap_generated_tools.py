@@ -6,6 +6,7 @@ import stat
 from collections.abc import Collection
 
 from agent.core.errors import ToolInputError
+from agent.core.models import LOCAL_OWNER
 from agent.core.principal import Principal
 from agent.core.settings import Settings
 from agent.sandbox.client import Sandbox
@@ -31,8 +32,10 @@ def build_generated_tools(host: FeatureHost) -> GeneratedTools:
     """The service of generated tools. `refresh` registers those in use."""
     context, rooms = host.context, host.rooms.rooms
 
-    def list_rooms_with(name: str) -> Collection[str]:
-        return [room.id for room in rooms if name in (*(room.tools or ()), *room.required_tools)]
+    def list_rooms_with(name: str, owner: str) -> Collection[str]:
+        # Who names another owner's tool gets nothing by it, and must not keep its owner from removing it.
+        usable = [room for room in rooms if owner == LOCAL_OWNER or room.is_visible_to(owner)]
+        return [room.id for room in usable if name in (*(room.tools or ()), *room.required_tools)]
 
     generated = GeneratedTools(
         ToolVersionStore(context.statements, context.store.clock),

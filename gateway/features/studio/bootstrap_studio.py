@@ -116,7 +116,7 @@ def _build_room_editor(host: FeatureHost, store: RoomStore) -> RoomEditor:
     shipped = (path for path in list_room_files(context.features) if path.stem not in missing)
     texts = {path.stem: path.read_text("utf-8") for path in shipped}
     registries = RoomRegistries(
-        tools=lambda: {spec.name for spec in registry.list_specs()},
+        tools=lambda owner: set(registry.list_visible_names(None if owner == LOCAL_OWNER else owner)),
         skills=lambda: [skill.name for skill in skills],
         gates=lambda: (*GATES, *host.context.extensions.gates),
         topics=lambda: (*host.context.extensions.topics,),

@@ -14,7 +14,7 @@ from gateway.features.studio.engine.room_checks import (
 )
 
 KNOWN = RoomRegistries(
-    tools=lambda: ("calculator", "notes__read"),
+    tools=lambda owner: ("calculator", "notes__read"),
     skills=lambda: ("summarize",),
     gates=lambda: ("answer_present",),
     topics=lambda: ("incident",),

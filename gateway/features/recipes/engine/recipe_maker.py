@@ -50,7 +50,7 @@ class RecipeMaker:
         self,
         store: RecipeStore,
         service: Callable[[], AgentService[Any]],
-        list_taken_names: Callable[[], Collection[str]],
+        list_taken_names: Callable[[str], Collection[str]],
     ) -> None:
         self.store = store
         self._get_service = service
@@ -90,7 +90,7 @@ class RecipeMaker:
     async def check_request(self, run_id: str, owner: str, name: str = "") -> RunState:
         """The state of the run to save. Raises what `make_recipe` raises before anything is tried."""
         if name:
-            self._check_name(name)
+            self._check_name(owner, name)
         state = await load_forkable_run(self._get_service(), owner, run_id)
         _list_repeatable_steps(state)
         return state
@@ -115,8 +115,8 @@ class RecipeMaker:
         except ConflictError:
             return False
 
-    def _check_name(self, name: str) -> None:
-        if check_recipe_name(name) in {used_name.replace("_", "-") for used_name in self._list_taken_names()}:
+    def _check_name(self, owner: str, name: str) -> None:
+        if check_recipe_name(name) in {used_name.replace("_", "-") for used_name in self._list_taken_names(owner)}:
             raise ConflictError(f"{name!r} is the name of a skill or tool; choose another name", param="name")
 
     async def _choose_name(self, owner: str, wanted: str) -> str:
@@ -125,7 +125,7 @@ class RecipeMaker:
         stored_names = {stored.name for stored in await self.store.list_all(owner)}
         for name in (base, *(f"{base}-{n}" for n in range(2, 1_000))):
             with contextlib.suppress(ConflictError, BadRequestError):
-                self._check_name(name)
+                self._check_name(owner, name)
                 if name not in stored_names:
                     return name
         raise ConflictError("no free name was found; choose one", param="name")

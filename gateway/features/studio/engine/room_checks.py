@@ -37,7 +37,8 @@ ReadRoom = Callable[[str, str], Room]
 class RoomRegistries:
     """The names that a room may refer to, as they are now."""
 
-    tools: Callable[[], Collection[str]]
+    tools: Callable[[str], Collection[str]]
+    """Those that the rooms of an owner may name: no other owner's."""
     skills: Callable[[], Collection[str]]
     gates: Callable[[], Collection[str]]
     topics: Callable[[], Collection[str]]
@@ -182,7 +183,7 @@ def _find_name_problems(name: str) -> Iterator[str]:
 
 
 def _find_reference_problems(room: Room, registries: RoomRegistries) -> Iterator[str]:
-    tools, skills = registries.tools(), registries.skills()
+    tools, skills = registries.tools(room.owner), registries.skills()
     named: list[tuple[str, str, Collection[str]]] = [
         *(("tools", name, tools) for name in room.tools or ()),
         *(("required_tools", name, tools) for name in room.required_tools),

@@ -10,7 +10,7 @@ from agent.core.models import JsonObject
 from agent.core.principal import Principal
 from agent.core.throttled_log import ThrottledLog
 from agent.storage.audit import AuditAction, AuditEvent, AuditLog
-from agent.tools import ToolModel, ToolRegistry, is_shown_call_by_call
+from agent.tools import ToolModel, ToolRegistry, WithheldTool, is_shown_call_by_call
 from gateway.features.studio.engine.errors import ValidationError, VersionConflictError
 from gateway.features.studio.engine.generated_tools.generated_tool import GENERATED_ORIGIN, GeneratedTool
 from gateway.features.studio.engine.generated_tools.generation import ToolGeneration
@@ -54,9 +54,9 @@ class GeneratedTools:
         runner: ToolRunner,
         functions: HostFunctions,
         audit: AuditLog,
-        list_rooms_with: Callable[[str], Collection[str]],
+        list_rooms_with: Callable[[str, str], Collection[str]],
     ) -> None:
-        """`list_rooms_with` returns the ids of the rooms that name a tool."""
+        """`list_rooms_with` returns the ids of the rooms that name a tool of this owner and may use it."""
         self._store = store
         self._registry = registry
         self.runner = runner
@@ -200,7 +200,8 @@ class GeneratedTools:
     async def check_removal(self, principal: Principal, name: str) -> ToolVersion:
         """The newest version of a tool. Raises `ConflictError` while rooms name it."""
         newest = (await self._store.list_versions(principal.owner, name))[0]
-        rooms = self._list_rooms_with(name) if await self.get_active(principal, name) is not None else ()
+        is_active = await self.get_active(principal, name) is not None
+        rooms = self._list_rooms_with(name, principal.owner) if is_active else ()
         if rooms:
             raise ConflictError(
                 f"the rooms {', '.join(sorted(rooms))} use the tool {name!r}; remove it from them first",
@@ -224,18 +225,18 @@ class GeneratedTools:
                 return
             tools: list[GeneratedTool] = []
             faults: dict[str, str] = {}
+            withheld: dict[str, WithheldTool] = {}
             active = await self._store.list_active()
             for version in active:
                 try:
                     tools.append(self._build(version))
                 except AgentError as error:
                     faults[version.name] = error.message
+                    reason = f"the generated tool {version.name!r} cannot be used: {error.message}"
+                    withheld[version.name] = WithheldTool(reason, version.owner)
                     log.warning("the generated tool %s is not offered: %s", version.name, error.message)
             self._registry.replace(GENERATED_ORIGIN, tools)
-            self._registry.withhold(
-                GENERATED_ORIGIN,
-                {name: f"the generated tool {name!r} cannot be used: {why}" for name, why in faults.items()},
-            )
+            self._registry.withhold(GENERATED_ORIGIN, withheld)
             self.faults = faults
             self._called = frozenset(name for version in active for name in version.manifest.tools)
             self._stamp = (rows, self._describe_called())
@@ -333,6 +334,8 @@ class GeneratedTools:
         if is_other or await self._store.is_taken(principal.owner, name):
             raise ConflictError(f"there is a tool {name!r} already; choose another name", stage="identifier")
         if is_new:
+            if "__" in name:  # one that is down now, or a room's own, would lose its tool to this one
+                raise ValidationError(f"{name!r}: names with `__` are those of the tools of MCP servers", "identifier")
             newest = await self._store.list_newest(principal.owner)
             if any(one.name == name and one.state != "discarded" for one in newest):
                 raise ConflictError(
