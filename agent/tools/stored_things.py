@@ -9,7 +9,7 @@ text from outside again, whichever tool that is. Lists do not show it.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -32,6 +32,9 @@ CHANGES = ToolAnnotations(read_only=False, destructive=False, idempotent=False, 
 SAVES = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
 """The same call again changes nothing more."""
 DESTROYS = ToolAnnotations(read_only=False, destructive=True, idempotent=False, open_world=False)
+MAX_REVIEWED: Final = 1_000
+"""Calls whose reviewed versions are remembered."""
+Version = TypeVar("Version")
 _PASSING = (AuthError, RateLimitError, QuotaError, BusyError)
 """Refusals that other arguments do not avoid."""
 
@@ -68,6 +71,27 @@ class StoredThingTool(TypedTool[In, Out]):
     def is_tainted(self, output: Out) -> bool:
         """Whether the output, or something in it, was saved as text from outside."""
         return _is_from_outside(output)
+
+
+class ReviewedVersions(Generic[Version]):
+    """Which version of a thing `explain` read last for each call: the call itself uses that one. Between the two,
+    another step of the run may save the thing again, which no person has seen then.
+    """
+
+    def __init__(self) -> None:
+        self._versions: dict[str, Version] = {}
+
+    def note(self, context: ToolContext, version: Version | None) -> None:
+        """Notes the version that a person is shown for the call; None: there is none to show."""
+        self._versions.pop(context.idempotency_key, None)
+        if version is not None:
+            self._versions[context.idempotency_key] = version
+        for key in [*self._versions][:-MAX_REVIEWED]:  # of questions that nobody answered with yes
+            del self._versions[key]
+
+    def take(self, context: ToolContext) -> Version | None:
+        """Takes the version out; None where nobody was to be asked about the call."""
+        return self._versions.pop(context.idempotency_key, None)
 
 
 class StoredThingList:

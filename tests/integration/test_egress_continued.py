@@ -46,9 +46,9 @@ async def test_links_that_spell_a_word_are_counted_over_the_results_of_a_client(
         async with serve(model, skills_dirs=(roots,), **options) as url, sdk(url) as client:
             called = await client.chat.completions.create(model="mine", messages=messages, tools=[WEATHER])
             message = called.choices[0].message
-            assert [call.function.name for call in message.tool_calls or ()] == ["get-Weather"], called
+            (call,) = message.tool_calls or []
             assert len(sink.paths()) == MAX_CHOSEN_VALUES
-            result = {"role": "tool", "tool_call_id": message.tool_calls[0].id, "content": "sunny"}
+            result = {"role": "tool", "tool_call_id": call.id, "content": "sunny"}
             sent = [*messages, message.model_dump(include={"role", "content", "tool_calls"}), result]
             again = await client.chat.completions.create(model="mine", messages=sent, tools=[WEATHER])
         assert len(sink.paths()) == MAX_CHOSEN_VALUES, "which links, and in which order, says a word"

@@ -79,8 +79,9 @@ async def test_a_key_without_the_tool_for_memories_is_told_none(
 ) -> None:
     model = script(answers("I do not know."), says("I do not know."))
     async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
-        noted = await client.post("/v1/agent", json={"prompt": "remember that the code of the safe is zanzibar"})
-        assert noted.status_code == 200, noted.text
+        call = {"tool": "memory_save", "args": {"text": "The code of the safe is zanzibar."}}
+        noted = await client.post("/v1/agent", json={"prompt": "", "metadata": {"tool_calls": [call]}})
+        assert noted.json()["metadata"]["tool_results"][0]["ok"], noted.text
         for tools, is_told in (("calculator,memory_search", True), ("calculator", False)):
             key = bearer(await created_key(tmp_path / "data", tools, tools=tools))
             before = len(model_server.requests())

@@ -5,8 +5,16 @@ from pydantic import Field
 from agent.core.errors import AgentError
 from agent.core.models import DeferredModel, JsonObject
 from agent.tools import READ_ONLY, PlanHints, Tool, ToolContext, declare_roles
-from agent.tools.stored_things import DESTROYS, SAVES, Arguments, StoredThingList, StoredThingTool
+from agent.tools.stored_things import (
+    DESTROYS,
+    SAVES,
+    Arguments,
+    ReviewedVersions,
+    StoredThingList,
+    StoredThingTool,
+)
 from agent.tools.tool import In, Out
+from gateway.features.recipes.engine import compute_version
 from gateway.features.recipes.engine.card import format_recipe
 from gateway.features.recipes.engine.recipe_maker import TRIAL_SECONDS, RecipeMaker
 from gateway.features.recipes.engine.renaming import rename_parameters
@@ -87,6 +95,10 @@ class RecipeApplyTool(_RecipeTool[RecipeApplyInput, RecipeOutput]):
     requires_approval = True
     keywords = ("recipe", "skill", "confirm", "apply")
 
+    def __init__(self, maker: RecipeMaker) -> None:
+        super().__init__(maker)
+        self._reviewed = ReviewedVersions[str]()
+
     async def check(self, args: RecipeApplyInput, context: ToolContext) -> None:
         """Raises `NotFoundError`, `ConflictError` if nothing is staged, and `BadRequestError` for bad new names."""
         rename_parameters(await self._maker.store.get_staged(context.owner, args.name), args.rename)
@@ -94,14 +106,18 @@ class RecipeApplyTool(_RecipeTool[RecipeApplyInput, RecipeOutput]):
     async def explain(self, args: JsonObject, context: ToolContext) -> str:
         """The whole recipe, as it would be called."""
         wanted = RecipeApplyInput.model_validate(args)
+        self._reviewed.note(context, None)
         try:
             staged = await self._maker.store.get_staged(context.owner, wanted.name)
+            self._reviewed.note(context, compute_version(staged))
             return format_recipe(rename_parameters(staged, wanted.rename) if wanted.rename else staged)
         except AgentError as error:  # it was changed since the question
             return error.message
 
     async def run(self, args: RecipeApplyInput, context: ToolContext) -> RecipeOutput:
-        return to_output(await self._maker.store.apply(context.owner, args.name, rename=args.rename), "in use")
+        version = self._reviewed.take(context)
+        applied = await self._maker.store.apply(context.owner, args.name, version=version, rename=args.rename)
+        return to_output(applied, "in use")
 
     def format_text(self, output: RecipeOutput) -> str:
         return f"The recipe {output.name} is in use. Call it with `{output.usage}`."

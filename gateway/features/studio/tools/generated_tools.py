@@ -18,6 +18,7 @@ from agent.tools.stored_things import (
     CHANGES,
     DESTROYS,
     Arguments,
+    ReviewedVersions,
     StoredThingList,
     StoredThingTool,
     omit_outside_text,
@@ -191,11 +192,17 @@ class ToolDecisionTool(_VersionText, GeneratedToolTool[In, ToolVersionOutput]):
 
     requires_approval = True
 
+    def __init__(self, tools: GeneratedTools, authorize: AuthorizeToolMaker) -> None:
+        super().__init__(tools, authorize)
+        self.reviewed = ReviewedVersions[ToolVersion]()
+
     async def explain(self, args: JsonObject, context: ToolContext) -> str:
         """The code, its difference from the version in use, the tests and the permissions."""
         principal = await self._authorize(context)
+        self.reviewed.note(context, None)
         try:
             version = await self.find_version(self.Input.model_validate(args), principal)
+            self.reviewed.note(context, version)
             active = await self._tools.get_active(principal, version.name)
             output = await to_output(self._tools, principal, version)
         except AgentError as error:  # it was changed since the question
@@ -225,7 +232,9 @@ class ToolApplyTool(ToolDecisionTool[ToolApplyInput]):
     async def run(self, args: ToolApplyInput, context: ToolContext) -> ToolVersionOutput:
         """Applies it: from now on it is a tool like any other."""
         principal = await self._authorize(context)
-        applied = await self._tools.apply(principal, args.name, version=args.version, sha256=args.sha256 or None)
+        reviewed = self.reviewed.take(context)
+        version, sha256 = (args.version, args.sha256) if reviewed is None else (reviewed.version, reviewed.sha256)
+        applied = await self._tools.apply(principal, args.name, version=version, sha256=sha256 or None)
         return await to_output(self._tools, principal, applied)
 
     async def find_version(self, args: ToolApplyInput, principal: Principal) -> ToolVersion:

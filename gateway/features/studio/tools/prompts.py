@@ -16,6 +16,7 @@ from agent.tools.stored_things import (
     DESTROYS,
     SAVES,
     Arguments,
+    ReviewedVersions,
     StoredThingList,
     StoredThingTool,
     omit_outside_text,
@@ -143,6 +144,7 @@ class PromptApplyTool(PromptTool[PromptApplyInput, PromptApplyOutput]):
     def __init__(self, prompts: PromptLibrary, editor: RoomEditor, authorize: AuthorizeEditor) -> None:
         super().__init__(prompts)
         self._editor, self._authorize = editor, authorize
+        self._reviewed = ReviewedVersions[int]()
 
     async def replace_names(self, args: JsonObject, context: ToolContext) -> JsonObject:
         """Takes the room's name for its id."""
@@ -157,17 +159,20 @@ class PromptApplyTool(PromptTool[PromptApplyInput, PromptApplyOutput]):
     async def explain(self, args: JsonObject, context: ToolContext) -> str:
         """The version that would be applied, with its whole text."""
         wanted = PromptApplyInput.model_validate(args)
+        self._reviewed.note(context, None)
         try:
             prompt = await self._prompts.get_prompt(context.owner, wanted.name, wanted.version)
         except AgentError as error:  # it was changed since the question
             return error.message
+        self._reviewed.note(context, prompt.version)
         warning = ", which may be a text that a model had read" if prompt.from_outside else ""
         return f"   Prompt `{prompt.name}`, version {prompt.version}{warning}: {format_value(prompt.text, None)}"
 
     async def run(self, args: PromptApplyInput, context: ToolContext) -> PromptApplyOutput:
         """Sets the room's prompt; everything else of the room stays."""
         editor = await self._authorize(context)
-        prompt = await self._prompts.get_prompt(context.owner, args.name, args.version)
+        version = self._reviewed.take(context) or args.version
+        prompt = await self._prompts.get_prompt(context.owner, args.name, version)
         view = await self._editor.edit_room(args.room_id, prompt.room_fields, editor, version=None)
         return PromptApplyOutput(
             room_id=view.room_id, room_version=view.version, name=prompt.name, version=prompt.version
