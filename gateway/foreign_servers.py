@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import ConfigError, StoreError
+from agent.core.models import LOCAL_OWNER
 from agent.core.settings import Settings
 from agent.core.throttled_log import ThrottledLog
 from agent.net import SafeClient
@@ -61,9 +62,13 @@ class ForeignServers:
         """The configured servers by name."""
         return self._hub.servers if self._hub is not None else {}
 
-    def list_tool_prefixes(self) -> frozenset[str]:
-        """The prefixes of the servers' tools: their names up to the `__`."""
-        return frozenset(to_tool_alphabet(name) for name in self.servers)
+    def list_tool_prefixes(self, owner: str) -> frozenset[str]:
+        """The prefixes of the tools of an owner's servers, the shared ones among them: their names up to the `__`. All
+        for the operator.
+        """
+        usable = (LOCAL_OWNER, owner)
+        named = (name for name, one in self.servers.items() if owner == LOCAL_OWNER or one.config.owner in usable)
+        return frozenset(map(to_tool_alphabet, named))
 
     async def restore_cached_tools(self) -> None:
         """Registers the tools of the last lists without connecting. Raises `StoreError`."""

@@ -121,7 +121,7 @@ def _build_room_editor(host: FeatureHost, store: RoomStore) -> RoomEditor:
         gates=lambda: (*GATES, *host.context.extensions.gates),
         topics=lambda: (*host.context.extensions.topics,),
         has_skill=lambda name: name in skills,
-        server_prefixes=lambda: None if foreign is None else foreign.list_tool_prefixes(),
+        server_prefixes=lambda owner: None if foreign is None else foreign.list_tool_prefixes(owner),
         open_tools=lambda room: _list_open_tools(registry, room),
     )
     live = LiveRooms(

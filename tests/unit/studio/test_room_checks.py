@@ -19,7 +19,7 @@ KNOWN = RoomRegistries(
     gates=lambda: ("answer_present",),
     topics=lambda: ("incident",),
     has_skill=lambda name: name in ("summarize", "tldr"),
-    server_prefixes=lambda: ("notes",),
+    server_prefixes=lambda owner: ("notes", *(("ledger_anna_desk",) if owner == "anna" else ())),
     open_tools=lambda room: ("calculator",),
 )
 
@@ -48,6 +48,13 @@ def test_the_start_says_of_a_room_what_the_editor_says(room: Room, problem: str)
 
 def test_a_tool_of_a_known_server_may_come_later() -> None:
     assert find_problems(Room(id="r", tools=("notes__write", "notes__read"), skills=("tldr",)), KNOWN) == []
+
+
+@pytest.mark.parametrize(("owner", "count"), [("anna", 0), ("bert", 1)])
+def test_a_server_of_another_owner_is_none(owner: str, count: int) -> None:
+    room = Room(id="r", tools=("ledger_anna_desk__list_a1b2c3",), owner=owner)
+    assert len(find_problems(room, KNOWN)) == count
+    check_rooms_at_start([room], KNOWN)  # what an owner's room names keeps no gateway from its start
 
 
 @pytest.mark.parametrize(

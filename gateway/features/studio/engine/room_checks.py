@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pydantic
 
 from agent.core.errors import ConfigError
-from agent.core.models import Room
+from agent.core.models import LOCAL_OWNER, Room
 from agent.core.models.room import Budgets
 from agent.core.surrogates import has_surrogates
 from agent.core.value_faults import describe_faults
@@ -44,7 +44,7 @@ class RoomRegistries:
     topics: Callable[[], Collection[str]]
     has_skill: Callable[[str], bool]
     """Whether a skill has this name or alias."""
-    server_prefixes: Callable[[], Collection[str] | None]
+    server_prefixes: Callable[[str], Collection[str] | None]
     """The prefixes of the tool names of foreign MCP servers, before the `__`; None if they are unknown."""
     open_tools: Callable[[Room], Sequence[str]]
     """The tools that a room has while its list is not set: not every tool that there is."""
@@ -137,8 +137,11 @@ def check_room_text(
 
 
 def check_rooms_at_start(rooms: Iterable[Room], registries: RoomRegistries) -> None:
-    """Raises `ConfigError` with everything that is wrong with the rooms."""
-    problems = [f"room {room.id!r}: {problem}" for room in rooms for problem in find_problems(room, registries)]
+    """Raises `ConfigError` with everything that is wrong with the shared rooms. A room of another owner, which may
+    name what is gone by now, keeps no gateway from starting: `LiveRooms` reports it.
+    """
+    shared = [room for room in rooms if room.owner == LOCAL_OWNER]
+    problems = [f"room {room.id!r}: {problem}" for room in shared for problem in find_problems(room, registries)]
     if problems:
         raise ConfigError("; ".join(problems))
 
@@ -193,7 +196,7 @@ def _find_reference_problems(room: Room, registries: RoomRegistries) -> Iterator
         *(("gates", name, registries.gates()) for name in room.gates),
         *(("topic_tools", topic, registries.topics()) for topic in room.tools_by_topic),
     ]
-    prefixes = registries.server_prefixes()
+    prefixes = registries.server_prefixes(room.owner)
     for field, name, valid_names in named:
         prefix, separator, _ = name.partition("__")
         # Which tools a server has is known once it has answered, and it may be down now.
