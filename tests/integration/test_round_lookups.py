@@ -59,7 +59,7 @@ async def test_a_look_that_found_nothing_is_made_again_without_what_nobody_gave(
         purposes = bench.client.purposes()
     second = [event.body for event in events if isinstance(event.body, PlanProposed)][1]
     assert mails.calls == [{"query": "rent", "sender": "landlord"}, {"query": "rent"}]
-    assert second.plan.origin_reason == "it found nothing with inputs that nobody gave"
+    assert second.plan.origin_reason == "it found nothing, and asks for less now"
     assert purposes == ["planner", "planner", "completion"], "no model is asked for it"
 
 
@@ -103,7 +103,7 @@ async def test_the_model_may_say_that_the_change_is_not_needed(tmp_path: Path) -
     async with engine_bench(tmp_path, model, tools=[day, create], model_profile="small") as bench:
         response = await bench.run("Am I free for lunch on Friday? If so, create an event for lunch")
     assert create.calls == []
-    assert response.response.startswith("It is done.")
+    assert response.response == "Nothing was changed, sent or saved. The model wrote:\n\nIt is done."
 
 
 async def test_a_page_that_nobody_named_is_not_read_and_its_tool_is_no_choice_any_more(tmp_path: Path) -> None:

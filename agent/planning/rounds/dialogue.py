@@ -265,10 +265,12 @@ class Dialogue:
         return self._offer(list_lookups(self.request, call), call.tool, find_described_value(self.request, call))
 
     def _look_up_made_up(self, values: Sequence[MadeUpValue]) -> bool:
-        """Has the next decision look up the identifier that a change needs, if there is a tool for it."""
+        """Has the next decision look up the identifier that a change needs, or what an empty list of it is to hold, if
+        there is a tool for it."""
         named = [one for one in values if one.is_required and not one.is_today]
-        needed = next((one for one in named if is_identifier(one.name, str(one.value))), None)
-        lookups = list_lookup_tools(self.request, needed.spec) if needed is not None else ()
+        needed = next((one for one in named if not one.value or is_identifier(one.name, str(one.value))), None)
+        takes_codes = needed is not None and not needed.value
+        lookups = list_lookup_tools(self.request, needed.spec, takes_codes=takes_codes) if needed is not None else ()
         return needed is not None and self._offer(lookups, needed.spec.name, str(needed.value))
 
     def _offer_named(self, values: Sequence[MadeUpValue]) -> None:

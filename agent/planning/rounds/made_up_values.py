@@ -19,11 +19,13 @@ from agent.core.models import ChatMessage, JsonObject, PlanStep
 from agent.core.plan_references import ITEM, is_literal, list_literals, list_references, resolve_references
 from agent.planning.list_steps import MAX_ITEMS, is_list_step, split_list_inputs
 from agent.planning.request import PlanningRequest, RoundCall
-from agent.planning.rounds.identifier_lookups import iter_names, takes_identifier
+from agent.planning.rounds.identifier_lookups import iter_names
+from agent.planning.rounds.input_schemas import takes_identifier
 from agent.planning.rounds.known_words import (
     WORD,
     KnownWords,
     is_known,
+    is_of_another_input,
     list_known_texts,
     list_today_texts,
     split_words,
@@ -113,10 +115,13 @@ class MadeUpValue:
     @property
     def label(self) -> str:
         """The name of the place, and behind a line break its description."""
-        path = (self.name, *self.path)
-        name = next(part for part in reversed(path) if isinstance(part, str))
-        description = _find_schema(self.spec, path).get("description")
-        return f"{name}\n{description}" if isinstance(description, str) else name
+        description = _find_schema(self.spec, (self.name, *self.path)).get("description")
+        return f"{self.field}\n{description}" if isinstance(description, str) else self.field
+
+    @property
+    def field(self) -> str:
+        """The name of the innermost field that has it."""
+        return next(part for part in reversed((self.name, *self.path)) if isinstance(part, str))
 
     @property
     def place(self) -> str:
@@ -165,7 +170,9 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
         made_up = [
             one
             for one in named_values
-            if _replaces_identifier(one, request) or not is_known(one.value, known_words, allowed_words, one.label)
+            if _replaces_identifier(one, request)
+            or is_of_another_input(one.field, one.value, spec, request)
+            or not is_known(one.value, known_words, allowed_words, one.label)
         ]
         made_up = [one for one in made_up if not _ends_span(one, named_values, known_words)]
         made_up = [

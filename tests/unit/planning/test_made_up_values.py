@@ -323,6 +323,28 @@ def test_a_needed_list_that_is_empty_is_asked_for(payments: JsonValue) -> None:
     assert find("Pay the plumber what he gets", "pay", payments=[{"to": "plumber"}], options={}) == []
 
 
+WISH: JsonValue = {"type": "object", "properties": {"room": {"type": "integer"}, "day": TEXT}}
+BOOK = spec("book", {"flat": TEXT, "wish": WISH}, ["flat", "wish"], annotations=SIDE_EFFECT, origin="mcp:house")
+
+
+@pytest.mark.parametrize(
+    ("question", "flat", "fields"),
+    [
+        ("Book laundry room 1 for Kerstin", "1", ["flat"]),
+        ("Book laundry room 1 for flat 1", "1", []),
+        ("Book laundry room 1 for 1B", "1B", []),
+        ("Book laundry for 1, room 1", "1", []),
+    ],
+    ids=["the room's", "both", "a code", "nobody's"],
+)
+def test_the_number_of_one_input_is_not_that_of_another(question: str, flat: str, fields: list[str]) -> None:
+    request = asking(question, catalogue=Catalogue(skills=(), tools=(BOOK,)))
+    made_up = find_made_up_values([make_step("book", flat=flat, wish={"room": 1})], request)
+    assert [one.field for one in made_up] == fields
+    found_there = replace(request, rounds=(RoundCall(0, "residents", {}, '{"name": "Kerstin", "flat": 1}'),))
+    assert find_made_up_values([make_step("book", flat=flat, wish={"room": 1})], found_there) == ()
+
+
 def test_what_may_be_empty_is_not_asked_for() -> None:
     assert find("Write [] into keep.txt", "write_file", name="keep.txt", text="[]") == []
     labels: JsonValue = {"type": "array", "items": TEXT}
