@@ -354,16 +354,16 @@ async def test_a_look_that_misses_the_room_the_request_names_is_made_without_wha
     assert len(again.calls) == 1, "nothing tells that it was too narrow"
 
 
-async def test_a_decision_that_copies_the_examples_is_asked_for_steps_of_the_request(tmp_path: Path) -> None:
+async def test_after_copied_steps_the_model_decides_on_the_request_as_one_part(tmp_path: Path) -> None:
     mails = returning("mail__search", "the rent is 700", origin="mcp:mail", properties={"x": STRING})
     copied = ("find the newest book on trees and its author", "lend it to member 7")
     wrong, right = ({"tool": "mail__search", "inputs": {"x": words}} for words in ("trees", "rent"))
     model = script(decides(wrong, missing=copied, times=1), decides(right, missing=("the rent",), times=1), ANSWER)
     async with engine_bench(tmp_path, model, tools=[mails], model_profile="small") as bench:
         await bench.run("What do my mails say about the rent?")
-        asked = bench.client.requests[1]["body"]["messages"][-1]["content"]
-    assert "These are steps of an example" in asked
-    assert "What do my mails say about the rent?" in asked
+        first, second = bench.client.requests[:2]
+    assert second["body"]["messages"] == first["body"]["messages"], "nothing of what it copied"
+    assert "'items': {'type': 'string', 'enum': ['What do my mails say about the rent?']}" in str(second["form"])
     assert mails.calls == [{"x": "rent"}]
 
 
