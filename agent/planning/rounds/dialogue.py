@@ -263,7 +263,7 @@ class Dialogue:
     def _look_up_made_up(self, values: Sequence[MadeUpValue]) -> bool:
         """Has the next decision look up the identifier that a change needs, or what an empty list of it is to hold, if
         there is a tool for it."""
-        named = [one for one in values if one.is_required and not one.is_today]
+        named = [one for one in values if one.is_required and not one.is_today and not one.meant]
         needed = next((one for one in named if not one.value or is_identifier(one.name, str(one.value))), None)
         takes_codes = needed is not None and not needed.value
         lookups = list_lookup_tools(self.request, needed.spec, takes_codes=takes_codes) if needed is not None else ()
@@ -276,6 +276,8 @@ class Dialogue:
             named: list[str] = []
             if one.is_today and not one.path:
                 named = [day] if (day := find_stated_day(self.request)) else []
+            elif one.meant and not one.path:
+                named = [one.meant]
             elif one.refused_by and not one.path:
                 named = list_named_alternatives(self.request, str(one.value))
             if named:

@@ -16,7 +16,7 @@ from itertools import islice
 from pydantic import JsonValue
 
 from agent.core.json_schema import get_properties
-from agent.core.json_walk import iter_nodes
+from agent.core.json_walk import iter_leaves, iter_nodes
 from agent.planning.request import PlanningRequest, RoundCall
 from agent.text.dates import DateMention, DateValue, find_dates
 from agent.text.stated_values import StatedValues
@@ -41,6 +41,8 @@ MAX_SPAN = 50
 """Numbers between the ends of a span. Two ends that are further apart are other things: "transfer 100 to 5551234"."""
 _WITHOUT_MEANING = frozenset({"So", "Sk", "Mn", "Cf", "Zs"})
 """Categories of emoji and what belongs to them, and of spaces."""
+_CODE = re.compile(r"(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[^\W\d_])[\w-]{2,40}(?![\w-])")
+"""A word of letters and digits."""
 _TIME_MARK = re.compile(r"^t(?=\d)", re.IGNORECASE)
 _MOMENT = re.compile(r"(?<=\d\d-\d\d)t(?=\d\d:\d\d)")
 
@@ -224,3 +226,20 @@ def _list_input_names(spec: ToolSpec, request: PlanningRequest) -> Iterator[str]
         for node in iter_nodes(tool.input_schema) if tool.origin == spec.origin else ():
             words = (split_words(split_name(name)) for name in get_properties(node))
             yield from (one[0] for one in words if len(one) == 1)
+
+
+def list_uncalled_codes(request: PlanningRequest) -> dict[str, str]:
+    """The codes of the request that no call of the run had, by their form, where it has one of that form only."""
+    named: dict[str, set[str]] = {}
+    for code in _CODE.findall(f"{request.question}\n{request.original}"):
+        named.setdefault(write_form(code), set()).add(code)
+    called = {str(leaf).casefold() for call in request.rounds for _, leaf in iter_leaves(call.args)}
+    alone = ((form, codes.pop()) for form, codes in named.items() if len({*map(str.casefold, codes)}) == 1)
+    return {form: code for form, code in alone if code.casefold() not in called}
+
+
+def write_form(value: JsonValue) -> str:
+    """The form of a code, with 0 for each digit and a for each letter: `0a` of `2A`; "" for what is no code."""
+    is_code = isinstance(value, str) and _CODE.fullmatch(value)
+    kinds = ("0" if char.isdigit() else "a" if char.isalpha() else char for char in str(value))
+    return "".join(kinds) if is_code else ""

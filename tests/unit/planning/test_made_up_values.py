@@ -323,6 +323,26 @@ def test_a_needed_list_that_is_empty_is_asked_for(payments: JsonValue) -> None:
     assert find("Pay the plumber what he gets", "pay", payments=[{"to": "plumber"}], options={}) == []
 
 
+@pytest.mark.parametrize(
+    ("question", "rounds", "meant"),
+    [
+        ("Pay the flat 2A", (), "2A"),
+        ("Pay the flat 2a", (), "2a"),
+        ("Pay who lives below 2A", (RoundCall(0, "find_flat", {"above": "2A"}, '{"flat": "4A"}'),), ""),
+        ("Pay the flats 2A and 3A", (), ""),
+        ("Pay the flat 4A, not 2A", (), ""),
+        ("Pay T-1 for the flat", (), ""),
+    ],
+    ids=["one", "small letters", "looked up", "two", "itself", "another form"],
+)
+def test_a_code_of_a_result_does_not_take_the_place_of_the_requests(
+    question: str, rounds: tuple[RoundCall, ...], meant: str
+) -> None:
+    taken = RoundCall(0, "list_flats", {"day": "2027-01-20"}, '{"flat": "4A", "state": "occupied"}')
+    made_up = find_made_up_values([make_step("pay", payments=[{"to": "4A"}])], ask(question, taken, *rounds))
+    assert [one.meant for one in made_up] == ([meant] if meant else [])
+
+
 WISH: JsonValue = {"type": "object", "properties": {"room": {"type": "integer"}, "day": TEXT}}
 BOOK = spec("book", {"flat": TEXT, "wish": WISH}, ["flat", "wish"], annotations=SIDE_EFFECT, origin="mcp:house")
 
