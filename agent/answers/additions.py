@@ -29,11 +29,14 @@ async def add_shown_results(run: Run, text: str) -> str:
     return text
 
 
-def add_unmade_changes(text: str, language: str) -> str:
+def add_unmade_changes(text: str, language: str, *, may_claim: bool) -> str:
     """The answer with the sentence that nothing was changed, in `language` or else in English: small models report what
     they plan, and any model may drop a change after a person's reply to it.
+
+    With `may_claim`, a model wrote the text, which may say the opposite: then the sentence stands before it.
     """
-    return f"{text}\n\n{say('unmade', language)}"
+    unmade = say("unmade", language)
+    return f"{unmade} {say('model_wrote', language)}\n\n{text}" if may_claim and text.strip() else f"{text}\n\n{unmade}"
 
 
 def add_memory_sentence(text: str, language: str, reason: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
+from agent.answers.additions import list_missing_changes
 from agent.answers.answer_without_model import answer_without_results
 from agent.answers.completion_prompt import CompletionPrompt, Results
 from agent.answers.composed_answers import compose_failures, compose_results
@@ -212,8 +213,8 @@ class CompletionWriter:
         )
         # An answer that needs translation, a check as a whole or a first sentence of ours is not streamed.
         translated = run.state.understanding is not None and run.state.understanding.translated
-        whole = run.room.guard_output.requires_whole_answer or is_router_replaced(run.state)
-        quiet = translated or whole or self._is_structured
+        preceded = is_router_replaced(run.state) or bool(list_missing_changes(run))
+        quiet = translated or run.room.guard_output.requires_whole_answer or preceded or self._is_structured
         deltas = None if quiet else DeltaWriter(run, self._step.id, self._attempt)
         writer = HeldWriter(deltas, self._has_evidence) if deltas and self._has_evidence else deltas
         pictures = {} if self._is_structured else list_pictures(results.outcomes, run.run_id)

@@ -20,6 +20,7 @@ from agent.answers.composed_answers import (
 )
 from agent.answers.figure_marks import mark_figures
 from agent.answers.loops import end_looping_answer
+from agent.answers.sentences import say
 from agent.core.events import AnswerDelta, AnswerFinished, AnswerStarted, ClientToolCall, StepOutput
 from agent.core.models import Citation, JsonObject, Outcome, PlanStep, Source, TailorOutput, Uncertainty
 from agent.core.plan_outcome import (
@@ -130,7 +131,7 @@ async def _build_complete_answer(run: Run) -> AnswerFinished:
 def _add_sentences(run: Run, text: str, *, by_rules: bool) -> str:
     """The answer with what readers must know of it: which figures nothing explains, and that nothing was changed."""
     if not by_rules and is_router_replaced(run.state) and (undone := list_undone(run.state)):
-        return f"{undone[0][:1].upper()}{undone[0][1:]}. The model wrote:\n\n{text}"
+        return f"{undone[0][:1].upper()}{undone[0][1:]}. {say('model_wrote', ENGLISH)}\n\n{text}"
     understood = run.state.understanding
     # The marks are added before the translation.
     language = understood.language if understood is not None and not understood.translate_answer else ENGLISH
@@ -139,7 +140,8 @@ def _add_sentences(run: Run, text: str, *, by_rules: bool) -> str:
     if figures := list_unexplained_figures(run.state):
         text = mark_figures(text, figures, language, inline=not _was_streamed(run))
     if list_missing_changes(run):
-        return _add_outcomes(add_unmade_changes(text, language), run.state, language)
+        text = add_unmade_changes(text, language, may_claim=not by_rules and not _was_streamed(run))
+        return _add_outcomes(text, run.state, language)
     text = _add_outcomes(text, run.state, language)
     is_checked = run.decides_in_rounds or bool(find_refusal_of_plan(run.state))
     undecided = find_undecided_reason(run.state) if is_checked else ""

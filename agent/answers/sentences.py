@@ -6,6 +6,7 @@ from typing import Literal
 
 Sentence = Literal[
     "unmade",
+    "model_wrote",
     "from_memory",
     "repeated",
     "unexplained",

@@ -20,6 +20,7 @@ from pydantic import JsonValue
 from agent.text.codes import CodeMention, find_codes
 from agent.text.numbers import NumberMention
 from agent.text.pieces import split_pieces
+from agent.text.question_parts import is_question
 from agent.text.spelling import is_address, normalise_spelling, space_words
 from agent.text.stated_values import Quantity, StatedValues, is_unspaced, iter_digit_groups, prepare
 from agent.text.stop_words import NEGATION
@@ -171,15 +172,13 @@ class OwnWords:
         return bool(words) and words <= self.terms.union(*(reply.terms for reply in self._replies))
 
     def find_restated(self, text: str) -> str | None:
-        """The sentence of the person that a text restates, or None.
-
-        The sentence holds each value of the text and most of its content words.
-        """
+        """The sentence of the person, but no question, that holds each value of a text and most of its content words;
+        None if there is none."""
         if len(text) > MAX_VALUE_CHARS:
             return None
         words = _collect_content(text)
         best, most = None, MIN_SHARED
-        for sentence in self._sentences if words else ():
+        for sentence in (one for one in self._sentences if words and not is_question(one)):
             own = OwnWords(sentence)
             shared = len(words & own.terms) / len(words)
             if shared >= most and own._state_values(text):

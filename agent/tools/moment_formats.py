@@ -11,7 +11,11 @@ from pydantic import JsonValue
 
 from agent.core.json_schema import get_properties
 from agent.core.models import JsonObject
+from agent.core.schema_references import resolve_schema
+from agent.llm.schema_values import list_forms
 
+MAX_DEPTH = 8
+"""Levels of nested inputs that are looked at."""
 _FORMAT = re.compile(
     r"(?<![\w%])(?:(?:YYYY|%Y)(?P<a>[-/.])(?:MM|%m)(?P=a)(?:DD|%d)"
     r"|(?:DD|%d)(?P<b>[-/.])(?:MM|%m)(?P=b)(?:YYYY|%Y)"
@@ -23,20 +27,31 @@ _ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?")
 
 def format_moments(schema: JsonObject, inputs: JsonObject) -> JsonObject:
     """The inputs with each day or time in the only form that the description of its input names. Others stay."""
-    declared = get_properties(schema)
-    return {name: _format_value(declared.get(name), value) for name, value in inputs.items()}
+    written = _format_value(schema, inputs, schema, 0)
+    return written if isinstance(written, dict) else inputs
 
 
-def _format_value(schema: JsonValue, value: JsonValue) -> JsonValue:
-    if not isinstance(schema, dict):
+def _format_value(schema: JsonValue, value: JsonValue, root: JsonObject, depth: int) -> JsonValue:
+    """A value in the form of its schema within `root`, whose references and unions are followed."""
+    resolved = resolve_schema(schema, root) if depth <= MAX_DEPTH else None
+    if resolved is None or not isinstance(value, str | dict | list):
         return value
+    forms = list_forms(resolved, root)
     if isinstance(value, dict):
-        return format_moments(schema, value)
-    description = schema.get("description")
-    if not isinstance(value, str) or not isinstance(description, str) or not _ISO.fullmatch(value):
+        declared = {name: one for form in reversed(forms) for name, one in get_properties(form).items()}
+        return {name: _format_value(declared.get(name), part, root, depth + 1) for name, part in value.items()}
+    if isinstance(value, list):
+        items = next((form["items"] for form in forms if "items" in form), None)
+        return [_format_value(items, part, root, depth + 1) for part in value]
+    if not _ISO.fullmatch(value):
         return value
-    formats = {_read_format(match) for match in _FORMAT.finditer(description)}
+    described = [text for one in (schema, resolved, *forms) if isinstance(text := _get_description(one), str)]
+    formats = {_read_format(match) for text in described for match in _FORMAT.finditer(text)}
     return _write(value, *formats) if len(formats) == 1 else value
+
+
+def _get_description(schema: JsonValue) -> JsonValue:
+    return schema.get("description") if isinstance(schema, dict) else None
 
 
 def _read_format(match: re.Match[str]) -> str:

@@ -116,7 +116,7 @@ async def test_an_action_that_no_tool_can_do_is_named_in_the_prompt(tmp_path: Pa
         response = await bench.run("Close ticket T-3 please")
         text = read_prompt(bench)[-1]["content"]
     assert ("Nothing was changed, sent or saved. Say so" in text) is is_said
-    assert response.response.endswith("Nothing was changed, sent or saved.") is is_said
+    assert response.response.startswith("Nothing was changed, sent or saved. The model wrote:\n\n") is is_said
     assert (response.metadata["status"] == "partial") is is_said
 
 

@@ -228,17 +228,21 @@ async def test_a_run_whose_changes_were_never_planned_right_is_partial(
 
 
 @pytest.mark.parametrize(
-    ("effect", "sentence"), [(READ_ONLY, "The model answered this from memory, without any tool."), (EFFECT, UNMADE)]
+    ("effect", "beginning"),
+    [
+        (READ_ONLY, "It rains.\n\nThe model answered this from memory, without any tool."),
+        (EFFECT, f"{UNMADE} The model wrote:\n\nIt rains."),
+    ],
 )
 async def test_an_answer_after_refused_plans_says_what_it_is(
-    tmp_path: Path, effect: ToolAnnotations, sentence: str
+    tmp_path: Path, effect: ToolAnnotations, beginning: str
 ) -> None:
     tool = returning("look", "7", properties={"day": {"type": "integer"}}, annotations=effect)
     model = script(plans({"tool": "look", "inputs": {"day": "soon"}}, JOIN), says("It rains.", to="completion"))
     async with engine_bench(tmp_path, model, tools=[tool], model_profile="capable") as bench:
         response = await bench.run("Will it rain?")
     assert (tool.calls, response.metadata["status"]) == ([], "partial")
-    assert response.response.startswith(f"It rains.\n\n{sentence}")
+    assert response.response.startswith(beginning)
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ async def test_a_look_that_found_nothing_is_made_again_without_what_nobody_gave(
         purposes = bench.client.purposes()
     second = [event.body for event in events if isinstance(event.body, PlanProposed)][1]
     assert mails.calls == [{"query": "rent", "sender": "landlord"}, {"query": "rent"}]
-    assert second.plan.origin_reason == "it found nothing with inputs that nobody gave"
+    assert second.plan.origin_reason == "it found nothing, and asks for less now"
     assert purposes == ["planner", "planner", "completion"], "no model is asked for it"
 
 
@@ -103,7 +103,7 @@ async def test_the_model_may_say_that_the_change_is_not_needed(tmp_path: Path) -
     async with engine_bench(tmp_path, model, tools=[day, create], model_profile="small") as bench:
         response = await bench.run("Am I free for lunch on Friday? If so, create an event for lunch")
     assert create.calls == []
-    assert response.response.startswith("It is done.")
+    assert response.response == "Nothing was changed, sent or saved. The model wrote:\n\nIt is done."
 
 
 async def test_a_page_that_nobody_named_is_not_read_and_its_tool_is_no_choice_any_more(tmp_path: Path) -> None:
@@ -354,16 +354,16 @@ async def test_a_look_that_misses_the_room_the_request_names_is_made_without_wha
     assert len(again.calls) == 1, "nothing tells that it was too narrow"
 
 
-async def test_a_decision_that_copies_the_examples_is_asked_for_steps_of_the_request(tmp_path: Path) -> None:
+async def test_after_copied_steps_the_model_decides_on_the_request_as_one_part(tmp_path: Path) -> None:
     mails = returning("mail__search", "the rent is 700", origin="mcp:mail", properties={"x": STRING})
     copied = ("find the newest book on trees and its author", "lend it to member 7")
     wrong, right = ({"tool": "mail__search", "inputs": {"x": words}} for words in ("trees", "rent"))
     model = script(decides(wrong, missing=copied, times=1), decides(right, missing=("the rent",), times=1), ANSWER)
     async with engine_bench(tmp_path, model, tools=[mails], model_profile="small") as bench:
         await bench.run("What do my mails say about the rent?")
-        asked = bench.client.requests[1]["body"]["messages"][-1]["content"]
-    assert "These are steps of an example" in asked
-    assert "What do my mails say about the rent?" in asked
+        first, second = bench.client.requests[:2]
+    assert second["body"]["messages"] == first["body"]["messages"], "nothing of what it copied"
+    assert "'items': {'type': 'string', 'enum': ['What do my mails say about the rent?']}" in str(second["form"])
     assert mails.calls == [{"x": "rent"}]
 
 

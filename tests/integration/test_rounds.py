@@ -32,6 +32,7 @@ PERSON = {"tool": "find_person", "inputs": {"x": "carla"}}
 SEND = {"tool": "send", "inputs": {"x": "carla"}}
 ANSWER = says("It is with Carla.", to="completion")
 EXAMPLES = read_examples("completion_examples")
+UNMADE = "Nothing was changed, sent or saved."
 
 
 def make_tools() -> list[FunctionTool]:
@@ -276,7 +277,7 @@ async def test_an_action_that_no_call_was_made_for_is_not_reported_as_done(tmp_p
     model = script(needed, needs("none"), decides(), says("It is done.", to="completion"))
     async with engine_bench(tmp_path, model, tools=make_page_tools(), model_profile="small") as bench:
         response = await bench.run("ok, do it")
-    assert response.response == "It is done.\n\nNothing was changed, sent or saved."
+    assert response.response == f"{UNMADE} The model wrote:\n\nIt is done."
     assert response.metadata["status"] == "partial"
 
 
@@ -501,7 +502,7 @@ async def test_an_answer_that_tells_of_a_change_nobody_made_says_so(tmp_path: Pa
         response = await bench.run("Send carla a mail")
         written = bench.client.requests[-1]["body"]["messages"][-1]["content"]
     assert "the mail server is gone" in written, "reading something else does not make up for it"
-    assert response.response.endswith("Nothing was changed, sent or saved.")
+    assert response.response.startswith(f"{UNMADE} The model wrote:\n\n")
     assert response.metadata["status"] == "partial"
 
 
@@ -513,7 +514,7 @@ async def test_an_answer_after_a_change_that_was_rejected_says_that_nothing_was_
     async with engine_bench(tmp_path, model, tools=[make_tools()[1], send], model_profile="small") as bench:
         response = await bench.run("Send carla a mail")
     assert send.calls == []
-    assert response.response.endswith("Nothing was changed, sent or saved.")
+    assert response.response.startswith(f"{UNMADE} The model wrote:\n\n")
     assert response.metadata["status"] == "partial"
 
 
@@ -614,7 +615,7 @@ async def test_a_change_is_asked_about_when_the_decisions_about_other_parts_were
     async with engine_bench(tmp_path, model, tools=[make_tools()[1], send], model_profile="small") as bench:
         response = await bench.run("Send carla's neighbour a mail")
     assert send.calls == []
-    assert response.response.endswith("Nothing was changed, sent or saved.")
+    assert response.response.startswith(f"{UNMADE} The model wrote:\n\n")
     assert response.metadata["status"] == "partial"
 
 

@@ -137,3 +137,29 @@ def test_a_long_value_does_not_hide_what_is_wrong_with_it() -> None:
     assert fault.message == f"'{('1+' * 40)[:79]}…' is too long"
     [short] = iter_violations(schema, {"text": 7})
     assert short.message == "7 is not of type 'string'"
+
+
+OPTIONAL_DAY: JsonObject = {"anyOf": [{"type": "string", "pattern": r"^\d{2}\.\d{2}$"}, {"type": "null"}]}
+OPTIONAL_JOB: JsonObject = {
+    "oneOf": [{"type": "object", "properties": {"day": OPTIONAL_DAY}, "required": ["bike"]}, {"type": "null"}]
+}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "told"),
+    [
+        (OPTIONAL_DAY, "2026", [((), r"'2026' does not match '^\\d{2}\\.\\d{2}$'")]),
+        (OPTIONAL_DAY, 5, [((), "5 is not valid under any of the given schemas")]),
+        (OPTIONAL_JOB, {}, [((), "'bike' is a required property")]),
+        (OPTIONAL_JOB, {"bike": "red", "day": "x"}, [(("day",), r"'x' does not match '^\\d{2}\\.\\d{2}$'")]),
+        (
+            {"anyOf": [{"minLength": 3}, {"pattern": "z"}]},
+            "a",
+            [((), "'a' is not valid under any of the given schemas")],
+        ),
+    ],
+)
+def test_of_a_union_the_form_that_was_meant_is_told(
+    schema: JsonObject, value: object, told: list[tuple[tuple[str, ...], str]]
+) -> None:
+    assert [(fault.path, fault.message) for fault in iter_violations(schema, value)] == told

@@ -28,8 +28,7 @@ from agent.planning.request import PlanningRequest
 from agent.planning.rounds.change_questions import ChangeQuestions
 from agent.planning.rounds.decision_schema import build_call_schema
 from agent.planning.rounds.dialogue import Dialogue
-from agent.planning.rounds.identifier_lookups import takes_identifier
-from agent.planning.rounds.input_schemas import build_inputs_schema, close_object, read_inputs
+from agent.planning.rounds.input_schemas import build_inputs_schema, close_object, read_inputs, takes_identifier
 from agent.planning.rounds.made_up_values import find_made_up_values, leave_out_unasked_texts
 from agent.planning.rounds.prompt import choose_tools, encode_decision, list_offered, say
 from agent.text.own_words import OwnWords

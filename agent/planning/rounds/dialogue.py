@@ -27,7 +27,6 @@ from agent.planning.rounds.other_values import list_named_alternatives, list_oth
 from agent.planning.rounds.part_texts import make_copy_check
 from agent.planning.rounds.prompt import (
     ANSWER,
-    QUESTION_AGAIN_CHARS,
     build_reminder,
     build_round_messages,
     choose_tools,
@@ -62,7 +61,6 @@ class CopiedStepsError(PlanInvalidError):
 
     def __init__(self, step: str) -> None:
         super().__init__([f"the steps are those of an example, such as: {step}"])
-        self.step = step
 
 
 @dataclass
@@ -95,7 +93,7 @@ class Dialogue:
     is_looking_up: bool = False
     """Whether only tools are offered that find an identifier, which the first open part needs."""
     has_copied: bool = False
-    """Whether the model was asked for steps of its own."""
+    """Whether the model copied all steps from the prompt's examples."""
     only_copies: bool = False
     """Whether it copied them again: it did not say what is needed."""
     refusals: int = 0
@@ -230,12 +228,10 @@ class Dialogue:
             for value in values
         )
 
-    def ask_for_own_steps(self, error: CopiedStepsError) -> None:
-        """Has the next decision list the steps of the request. Shown all that it copied, a small model copies again."""
+    def decide_on_whole(self) -> None:
+        """Has the next decision call for the request as one part. Asked for steps again, a small model copies again."""
         self.has_copied = True
-        copied: JsonObject = {"next": {"kind": "calls", "todo": [error.step]}}
-        question = self.request.question[:QUESTION_AGAIN_CHARS]
-        self.add_turn(encode_decision(copied), render("decide_copied", request=question))
+        self.parts = [self.request.question[:PART_CHARS].strip()]
 
     def call_others(self, made_up: AbstractSet[str]) -> None:
         """Raises `PlanInvalidError` after a decision that only reads addresses which nobody named, with these tools,
@@ -265,10 +261,12 @@ class Dialogue:
         return self._offer(list_lookups(self.request, call), call.tool, find_described_value(self.request, call))
 
     def _look_up_made_up(self, values: Sequence[MadeUpValue]) -> bool:
-        """Has the next decision look up the identifier that a change needs, if there is a tool for it."""
-        named = [one for one in values if one.is_required and not one.is_today]
-        needed = next((one for one in named if is_identifier(one.name, str(one.value))), None)
-        lookups = list_lookup_tools(self.request, needed.spec) if needed is not None else ()
+        """Has the next decision look up the identifier that a change needs, or what an empty list of it is to hold, if
+        there is a tool for it."""
+        named = [one for one in values if one.is_required and not one.is_today and not one.meant]
+        needed = next((one for one in named if not one.value or is_identifier(one.name, str(one.value))), None)
+        takes_codes = needed is not None and not needed.value
+        lookups = list_lookup_tools(self.request, needed.spec, takes_codes=takes_codes) if needed is not None else ()
         return needed is not None and self._offer(lookups, needed.spec.name, str(needed.value))
 
     def _offer_named(self, values: Sequence[MadeUpValue]) -> None:
@@ -278,6 +276,8 @@ class Dialogue:
             named: list[str] = []
             if one.is_today and not one.path:
                 named = [day] if (day := find_stated_day(self.request)) else []
+            elif one.meant and not one.path:
+                named = [one.meant]
             elif one.refused_by and not one.path:
                 named = list_named_alternatives(self.request, str(one.value))
             if named:

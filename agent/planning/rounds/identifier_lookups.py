@@ -7,16 +7,15 @@ from collections.abc import Iterator
 
 from agent.core.json_walk import iter_leaves
 from agent.planning.request import PlanningRequest, RoundCall
+from agent.planning.rounds.input_schemas import takes_identifier
 from agent.planning.rounds.wider_looks import is_free_text
 from agent.text.codes import find_codes
 from agent.text.json_entries import read_json_values
 from agent.tools import ToolSpec
-from agent.tools.catalogue import is_foreign, split_name
+from agent.tools.catalogue import is_foreign
 
 MIN_CODES = 2
 """Codes in an error from which on it lists what there is."""
-_IDENTIFIERS = frozenset({"id", "ids"})
-"""How the name of an input ends that takes an identifier, in the schemas of most servers."""
 
 
 def find_described_value(request: PlanningRequest, call: RoundCall) -> str:
@@ -93,8 +92,3 @@ def iter_names(request: PlanningRequest, value: str) -> Iterator[str]:
         if not call.failed and value in call.text:
             leaves = (leaf for data in read_json_values(call.text) for leaf in iter_leaves(data))
             yield from (path[-1] for path, leaf in leaves if leaf == value and path and isinstance(path[-1], str))
-
-
-def takes_identifier(name: str) -> bool:
-    """Whether an input of this name takes an identifier."""
-    return not _IDENTIFIERS.isdisjoint(split_name(name).casefold().split()[-1:])

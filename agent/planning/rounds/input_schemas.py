@@ -15,8 +15,11 @@ from agent.core.schema_references import find_reference, resolve_schema
 from agent.llm.schema_derivation import get_type, join_schemas
 from agent.llm.schema_values import expand_text, read_json_texts
 from agent.tools import ToolSpec
+from agent.tools.catalogue import split_name
 from agent.tools.declared_arguments import collect_arguments, collect_properties
 
+_IDENTIFIERS = frozenset({"id", "ids"})
+"""How the name of an input ends that takes an identifier, in the schemas of most servers."""
 OPTIONAL_INPUTS = 6
 """Optional inputs with a type of their own; a tool with more of them takes the rest in `MORE`."""
 MORE = "more"
@@ -171,3 +174,8 @@ def _simplify_object(schema: JsonObject, root: JsonObject, depth: int, within: f
 def close_object(properties: JsonObject) -> JsonObject:
     """A closed object schema that requires all of its properties."""
     return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+
+
+def takes_identifier(name: str) -> bool:
+    """Whether an input of this name takes an identifier."""
+    return not _IDENTIFIERS.isdisjoint(split_name(name).casefold().split()[-1:])

@@ -7,7 +7,7 @@ compare with `agent.text.stated_values`.
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import tzinfo
 from decimal import Decimal
 from functools import cached_property
@@ -15,9 +15,13 @@ from itertools import islice
 
 from pydantic import JsonValue
 
+from agent.core.json_schema import get_properties
+from agent.core.json_walk import iter_leaves, iter_nodes
 from agent.planning.request import PlanningRequest, RoundCall
 from agent.text.dates import DateMention, DateValue, find_dates
 from agent.text.stated_values import StatedValues
+from agent.tools import ToolSpec
+from agent.tools.catalogue import is_foreign, split_name
 
 DATED_CHARS, MAX_DATED = 20_000, 200
 """Characters of each text in which dates are looked for, and of a value that may be a date."""
@@ -37,6 +41,8 @@ MAX_SPAN = 50
 """Numbers between the ends of a span. Two ends that are further apart are other things: "transfer 100 to 5551234"."""
 _WITHOUT_MEANING = frozenset({"So", "Sk", "Mn", "Cf", "Zs"})
 """Categories of emoji and what belongs to them, and of spaces."""
+_CODE = re.compile(r"(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[^\W\d_])[\w-]{2,40}(?![\w-])")
+"""A word of letters and digits."""
 _TIME_MARK = re.compile(r"^t(?=\d)", re.IGNORECASE)
 _MOMENT = re.compile(r"(?<=\d\d-\d\d)t(?=\d\d:\d\d)")
 
@@ -200,3 +206,40 @@ def is_known(value: JsonValue, known: KnownWords, described: KnownWords, label: 
     starts, ends = [date.start for date in dates], [0, *(date.end for date in dates)]
     between = (_TIME_MARK.sub("", value[end:start]) for end, start in zip(ends, [*starts, len(value)], strict=True))
     return all(map(described.hold, split_words(" ".join(between))))
+
+
+def is_of_another_input(name: str, value: JsonValue, spec: ToolSpec, request: PlanningRequest) -> bool:
+    """Whether the request gives a number only behind the name of another input of the same server, and no result has
+    it: the 1 of "room 1" is no flat."""
+    number, words = str(value).casefold(), split_words(f"{request.question}\n{request.original}")
+    if not number.isdigit() or number not in words:
+        return False
+    before = {words[at - 1] if at else "" for at, word in enumerate(words) if word == number}
+    others = {*_list_input_names(spec, request)} - {*split_words(split_name(name))}
+    results = (call.text for call in request.rounds if not call.failed)
+    return before <= others and not any(number in split_words(text) for text in results)
+
+
+def _list_input_names(spec: ToolSpec, request: PlanningRequest) -> Iterator[str]:
+    """Yields the names of one word of the inputs, nested ones too, that the tools of a tool's server take."""
+    for tool in request.catalogue.tools if is_foreign(spec) else ():
+        for node in iter_nodes(tool.input_schema) if tool.origin == spec.origin else ():
+            words = (split_words(split_name(name)) for name in get_properties(node))
+            yield from (one[0] for one in words if len(one) == 1)
+
+
+def list_uncalled_codes(request: PlanningRequest) -> dict[str, str]:
+    """The codes of the request that no call of the run had, by their form, where it has one of that form only."""
+    named: dict[str, set[str]] = {}
+    for code in _CODE.findall(f"{request.question}\n{request.original}"):
+        named.setdefault(write_form(code), set()).add(code)
+    called = {str(leaf).casefold() for call in request.rounds for _, leaf in iter_leaves(call.args)}
+    alone = ((form, codes.pop()) for form, codes in named.items() if len({*map(str.casefold, codes)}) == 1)
+    return {form: code for form, code in alone if code.casefold() not in called}
+
+
+def write_form(value: JsonValue) -> str:
+    """The form of a code, with 0 for each digit and a for each letter: `0a` of `2A`; "" for what is no code."""
+    is_code = isinstance(value, str) and _CODE.fullmatch(value)
+    kinds = ("0" if char.isdigit() else "a" if char.isalpha() else char for char in str(value))
+    return "".join(kinds) if is_code else ""

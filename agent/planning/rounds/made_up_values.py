@@ -19,14 +19,18 @@ from agent.core.models import ChatMessage, JsonObject, PlanStep
 from agent.core.plan_references import ITEM, is_literal, list_literals, list_references, resolve_references
 from agent.planning.list_steps import MAX_ITEMS, is_list_step, split_list_inputs
 from agent.planning.request import PlanningRequest, RoundCall
-from agent.planning.rounds.identifier_lookups import iter_names, takes_identifier
+from agent.planning.rounds.identifier_lookups import iter_names
+from agent.planning.rounds.input_schemas import takes_identifier
 from agent.planning.rounds.known_words import (
     WORD,
     KnownWords,
     is_known,
+    is_of_another_input,
     list_known_texts,
     list_today_texts,
+    list_uncalled_codes,
     split_words,
+    write_form,
 )
 from agent.text.dates import DateMention, TimeMention, find_dates
 from agent.text.values import find_values
@@ -66,6 +70,8 @@ class MadeUpValue:
     path: Path = ()
     refused_by: str = ""
     """The tool whose error in this run did not know the value."""
+    meant: str = ""
+    """The code in its form that the request names and that no call had."""
     is_derived: bool = False
     """Whether it is computed of known numbers, or known words with the ending of a file."""
     is_borrowed: bool = False
@@ -83,7 +89,7 @@ class MadeUpValue:
     def may_follow(self) -> bool:
         """Whether the value may follow from the request in a way that no rule sees: a date or a time, the wording of a
         title, a sum, or the one of a count that nobody counts. The user sees it, and is not asked for it."""
-        if self.is_borrowed or self.refused_by or self.is_today:
+        if self.is_borrowed or self.refused_by or self.meant or self.is_today:
             return False
         if self.is_derived or any(
             isinstance(mention, DateMention | TimeMention) for mention in find_values(str(self.value))
@@ -113,10 +119,13 @@ class MadeUpValue:
     @property
     def label(self) -> str:
         """The name of the place, and behind a line break its description."""
-        path = (self.name, *self.path)
-        name = next(part for part in reversed(path) if isinstance(part, str))
-        description = _find_schema(self.spec, path).get("description")
-        return f"{name}\n{description}" if isinstance(description, str) else name
+        description = _find_schema(self.spec, (self.name, *self.path)).get("description")
+        return f"{self.field}\n{description}" if isinstance(description, str) else self.field
+
+    @property
+    def field(self) -> str:
+        """The name of the innermost field that has it."""
+        return next(part for part in reversed((self.name, *self.path)) if isinstance(part, str))
 
     @property
     def place(self) -> str:
@@ -136,6 +145,8 @@ def _describe_problem(value: MadeUpValue) -> str:
     problem = f"{value.step.tool}: the value {repr(value.value)[:REPORTED_CHARS]} of {value.place}"
     if value.refused_by:
         return f"{problem} is unknown to {value.refused_by}; call {value.refused_by} with another value first"
+    if value.meant:
+        return f"{problem} is not the one that the request names: {value.meant}"
     if value.describes_thing:
         return f"{problem} describes a thing; look its identifier up first"
     remedy = "look it up, or ask the user" if value.is_required else "leave the input out"
@@ -152,7 +163,7 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
     own_texts = [request.question, request.original, *request.replies]
     known_words = KnownWords(known_texts, zone=request.zone, counted=own_texts)
     given_words, today_words = KnownWords(own_texts), KnownWords(list_today_texts(request))
-    unknown_values = _collect_unknown_values(request.rounds)
+    unknown_values, uncalled_codes = _collect_unknown_values(request.rounds), list_uncalled_codes(request)
     made_up_values = []
     for step in changing:
         spec = request.catalogue.get_tool(step.tool)
@@ -165,7 +176,9 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
         made_up = [
             one
             for one in named_values
-            if _replaces_identifier(one, request) or not is_known(one.value, known_words, allowed_words, one.label)
+            if _replaces_identifier(one, request)
+            or is_of_another_input(one.field, one.value, spec, request)
+            or not is_known(one.value, known_words, allowed_words, one.label)
         ]
         made_up = [one for one in made_up if not _ends_span(one, named_values, known_words)]
         made_up = [
@@ -182,9 +195,18 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
         made_up = made_up or _list_empty(step, spec)
         made_up = made_up or _list_unasked_texts(values, KnownWords([*request_texts, described]))
         made_up_values += made_up
-        refused = [replace(one, refused_by=unknown_values.get(str(one.value).casefold(), "")) for one in values]
+        used = {str(one.value).casefold() for one in values}
+        codes = {form: code for form, code in uncalled_codes.items() if code.casefold() not in used}
+        refused = [
+            replace(
+                one,
+                refused_by=unknown_values.get(str(one.value).casefold(), ""),
+                meant=codes.get(write_form(one.value), ""),
+            )
+            for one in values
+        ]
         places = {one.place for one in made_up}
-        made_up_values += [one for one in refused if one.refused_by and one.place not in places]
+        made_up_values += [one for one in refused if (one.refused_by or one.meant) and one.place not in places]
     return tuple(made_up_values)
 
 

@@ -147,7 +147,7 @@ class RoundPlanner:
     ) -> bool:
         """Whether the model is asked again after an unusable reply: for a better one, or about what else is open."""
         if isinstance(error, CopiedStepsError):
-            dialogue.ask_for_own_steps(error)
+            dialogue.decide_on_whole()
             return True
         dialogue.rejected.append(Rejection(tuple(error.problems), reply.text[:500]))
         dialogue.refusals += 1

@@ -55,7 +55,7 @@ RULES: Final = (
     _Rule(list_resolved_calls, "what a call only described was found"),
     _Rule(list_described_looks, "a call described what is meant in place of its identifier", looks_up=True),
     _Rule(list_looks_at_each, "a call described which of the values is meant that its error lists"),
-    _Rule(list_wider_calls, "it found nothing with inputs that nobody gave"),
+    _Rule(list_wider_calls, "it found nothing, and asks for less now"),
     FURTHER_LOOKS._replace(list_calls=list_next_looks),
 )
 """In order: the first that lists calls makes the round. docs/planning.md has them as a table."""

@@ -10,17 +10,18 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
-from agent.core.json_schema import get_properties
+from agent.core.json_schema import get_properties, list_required
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
 from agent.planning.request import NextCall, PlanningRequest, RoundCall
-from agent.planning.rounds.input_schemas import build_inputs_schema
+from agent.planning.rounds.input_schemas import build_inputs_schema, takes_identifier
 from agent.planning.rounds.known_words import (
     DATED_CHARS,
     SHORTEST_STEM,
     WORD,
     KnownWords,
     is_known,
+    is_of_another_input,
     list_known_texts,
     split_words,
 )
@@ -29,9 +30,11 @@ from agent.text.dates import DateMention, find_dates, find_times
 from agent.text.terms import extract_terms, fold, map_query_terms
 from agent.text.values import find_values
 from agent.tools import ToolSpec
-from agent.tools.catalogue import split_name
+from agent.tools.catalogue import is_foreign, split_name
 
 _ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+MAX_WORD_LOOKS = 3
+"""Words of a text that found nothing that are looked for by themselves."""
 MIN_WORDS, MAX_WORDS = 2, 8
 """Words of a search that one of them may replace."""
 
@@ -45,13 +48,12 @@ def name_stated_choices(spec: ToolSpec, args: JsonObject, request: PlanningReque
 
 
 def _name_stated(value: JsonValue, schema: JsonValue, terms: AbstractSet[str]) -> JsonValue:
-    forms = schema.get("anyOf") if isinstance(schema, dict) else None
-    for form in forms if isinstance(forms, list) else [schema]:
+    for form in _list_forms(schema):
         properties = get_properties(form)
         if isinstance(value, dict) and value.keys() <= properties.keys():
             return {name: _name_stated(one, properties[name], terms) for name, one in value.items()}
-        choices = form.get("enum") if isinstance(form, dict) else None
-        if isinstance(value, str) and isinstance(choices, list) and value in choices:
+        choices = _list_choices(form)
+        if isinstance(value, str) and value in choices:
             stated = [one for one in choices if isinstance(one, str) and _is_named(one, terms)]
             return stated[0] if len(stated) == 1 else value
     return value
@@ -116,21 +118,65 @@ def list_wider_calls(request: PlanningRequest) -> list[NextCall]:
         if spec is None or spec.effect != "read" or not _found_nothing(call, named):
             continue
         words = words or _read_words_before(request)
-        optional = _list_optional(spec, call.args)
-        choices = _list_choices(spec)
-        unstated = {
-            name
-            for name, value in optional.items()
-            if not (_is_word_of(value, words[0]) if value in choices.get(name, ()) else _is_stated(value, words[0]))
-        }
-        if not unstated and not call.failed:
-            unstated = _list_todays(optional, call.args, *words)
-        args = {name: value for name, value in call.args.items() if name not in unstated}
-        is_about_others = call.failed and any(_stands_in(value, call.text) for value in args.values())
-        if unstated and not is_about_others and (call.tool, args) not in made:
-            made.append((call.tool, args))
-            wider_calls.append(NextCall(call.tool, args, call.part))
+        args = _leave_out_unstated(spec, call.args, words[0], request)
+        if args == call.args and not call.failed:
+            args = _leave_out_todays(spec, args, *words)
+        is_wider = args != call.args
+        if is_wider and call.failed and any(_stands_in(value, call.text) for value in args.values()):
+            continue  # the error is about an input that stays
+        for inputs in [args] if is_wider else _list_parts(spec, call):
+            if (call.tool, inputs) not in made:
+                made.append((call.tool, inputs))
+                wider_calls.append(NextCall(call.tool, inputs, call.part))
     return wider_calls
+
+
+def _leave_out_unstated(spec: ToolSpec, args: JsonObject, words: KnownWords, request: PlanningRequest) -> JsonObject:
+    """The inputs without optional values that stand nowhere, also within objects."""
+
+    def is_stated(name: str, value: JsonValue, schema: JsonValue) -> bool:
+        if is_of_another_input(name, value, spec, request):
+            return False
+        return _is_word_of(value, words) if value in _list_choices(schema) else _is_stated(value, words)
+
+    def leave_out(values: JsonObject, schema: JsonObject) -> JsonObject:
+        needed, left = list_required(schema), dict[str, JsonValue]()
+        for name, value in values.items():
+            declared = get_properties(schema).get(name)
+            inner = next((form for form in _list_forms(declared) if get_properties(form)), None)
+            if isinstance(value, dict) and inner is not None:
+                left[name] = leave_out(value, inner)
+            elif name in needed or isinstance(value, bool) or is_stated(name, value, declared):
+                left[name] = value
+        return left
+
+    return leave_out(args, build_inputs_schema(spec))
+
+
+def _list_parts(spec: ToolSpec, call: RoundCall) -> list[JsonObject]:
+    """Parts of the inputs of a look at a server that found nothing though all of them are stated: without the
+    description in place of an identifier, or each word of the only text."""
+    if call.failed or not is_foreign(spec) or not _is_empty(call.text):
+        return []
+    optional = _list_optional(spec, call.args)
+    described = {name for name, value in optional.items() if takes_identifier(name) and not find_codes(str(value))}
+    if described:
+        left = {name: value for name, value in call.args.items() if name not in described}
+        return [left] if left else []
+    words = list_single_words(spec, call)
+    return [
+        {**call.args, name: _leave_out_ending(word)}
+        for name, several in words.items()
+        if not find_codes(str(call.args[name]))
+        for word in several[:MAX_WORD_LOOKS]
+    ]
+
+
+def _leave_out_ending(word: str) -> str:
+    """A word without the one letter of an ending, as in "chains": many searches compare characters."""
+    stem = next(iter(extract_terms(word)), word)
+    has_ending = len(stem) > SHORTEST_STEM and word.casefold() == f"{stem}{word[-1:].casefold()}"
+    return word[:-1] if has_ending else word
 
 
 def _read_words_before(request: PlanningRequest) -> tuple[KnownWords, KnownWords]:
@@ -140,13 +186,15 @@ def _read_words_before(request: PlanningRequest) -> tuple[KnownWords, KnownWords
     return KnownWords([*texts, request.ground]), KnownWords(texts)
 
 
-def _list_todays(optional: JsonObject, args: JsonObject, known: KnownWords, spoken: KnownWords) -> set[str]:
-    """The inputs that are today's date, of which nobody spoke, if another one is stated: a small model fills them in.
-    What is found without them has its own dates."""
+def _leave_out_todays(spec: ToolSpec, args: JsonObject, known: KnownWords, spoken: KnownWords) -> JsonObject:
+    """The inputs without today's date, of which nobody spoke, if another one is stated: a small model fills it in. What
+    is found without it has its own dates."""
+    optional = _list_optional(spec, args)
     dated = {name for name, value in optional.items() if isinstance(value, str) and find_dates(value)}
     todays = {name for name in dated if is_known(args[name], known, known) and not is_known(args[name], spoken, spoken)}
     others = [value for name, value in args.items() if name not in dated and isinstance(value, str) and value]
-    return todays if any(is_known(value, spoken, spoken) for value in others) else set()
+    says_something = any(is_known(value, spoken, spoken) for value in others)
+    return {name: value for name, value in args.items() if name not in todays or not says_something}
 
 
 def list_single_words(spec: ToolSpec, call: RoundCall) -> dict[str, list[str]]:
@@ -157,6 +205,7 @@ def list_single_words(spec: ToolSpec, call: RoundCall) -> dict[str, list[str]]:
         for name, value in call.args.items()
         if isinstance(value, str)
         and is_free_text(spec.properties.get(name))
+        and not find_dates(value[:DATED_CHARS])
         and MIN_WORDS <= len(content := _list_content_words(value)) <= MAX_WORDS
     }
     return texts if len(texts) == 1 else {}
@@ -176,15 +225,16 @@ def _is_stated(value: JsonValue, words: KnownWords) -> bool:
     )
 
 
-def _list_choices(spec: ToolSpec) -> dict[str, list[JsonValue]]:
-    """The values of the inputs of a tool that take some values only."""
-    choices: dict[str, list[JsonValue]] = {}
-    for name, schema in get_properties(build_inputs_schema(spec)).items():
-        forms = schema.get("anyOf", [schema]) if isinstance(schema, dict) else []
-        for form in forms if isinstance(forms, list) else []:
-            named = form.get("enum") if isinstance(form, dict) else None
-            choices.setdefault(name, []).extend(named if isinstance(named, list) else [])
-    return choices
+def _list_forms(schema: JsonValue) -> list[JsonObject]:
+    """The schemas of which a value has one."""
+    forms = schema.get("anyOf", [schema]) if isinstance(schema, dict) else []
+    return [form for form in forms if isinstance(form, dict)] if isinstance(forms, list) else []
+
+
+def _list_choices(schema: JsonValue) -> list[JsonValue]:
+    """The values of an input that takes some values only."""
+    named = [form.get("enum") for form in _list_forms(schema)]
+    return [value for values in named if isinstance(values, list) for value in values]
 
 
 def _is_word_of(value: JsonValue, words: KnownWords) -> bool:

@@ -323,6 +323,48 @@ def test_a_needed_list_that_is_empty_is_asked_for(payments: JsonValue) -> None:
     assert find("Pay the plumber what he gets", "pay", payments=[{"to": "plumber"}], options={}) == []
 
 
+@pytest.mark.parametrize(
+    ("question", "rounds", "meant"),
+    [
+        ("Pay the flat 2A", (), "2A"),
+        ("Pay the flat 2a", (), "2a"),
+        ("Pay who lives below 2A", (RoundCall(0, "find_flat", {"above": "2A"}, '{"flat": "4A"}'),), ""),
+        ("Pay the flats 2A and 3A", (), ""),
+        ("Pay the flat 4A, not 2A", (), ""),
+        ("Pay T-1 for the flat", (), ""),
+    ],
+    ids=["one", "small letters", "looked up", "two", "itself", "another form"],
+)
+def test_a_code_of_a_result_does_not_take_the_place_of_the_requests(
+    question: str, rounds: tuple[RoundCall, ...], meant: str
+) -> None:
+    taken = RoundCall(0, "list_flats", {"day": "2027-01-20"}, '{"flat": "4A", "state": "occupied"}')
+    made_up = find_made_up_values([make_step("pay", payments=[{"to": "4A"}])], ask(question, taken, *rounds))
+    assert [one.meant for one in made_up] == ([meant] if meant else [])
+
+
+WISH: JsonValue = {"type": "object", "properties": {"room": {"type": "integer"}, "day": TEXT}}
+BOOK = spec("book", {"flat": TEXT, "wish": WISH}, ["flat", "wish"], annotations=SIDE_EFFECT, origin="mcp:house")
+
+
+@pytest.mark.parametrize(
+    ("question", "flat", "fields"),
+    [
+        ("Book laundry room 1 for Kerstin", "1", ["flat"]),
+        ("Book laundry room 1 for flat 1", "1", []),
+        ("Book laundry room 1 for 1B", "1B", []),
+        ("Book laundry for 1, room 1", "1", []),
+    ],
+    ids=["the room's", "both", "a code", "nobody's"],
+)
+def test_the_number_of_one_input_is_not_that_of_another(question: str, flat: str, fields: list[str]) -> None:
+    request = asking(question, catalogue=Catalogue(skills=(), tools=(BOOK,)))
+    made_up = find_made_up_values([make_step("book", flat=flat, wish={"room": 1})], request)
+    assert [one.field for one in made_up] == fields
+    found_there = replace(request, rounds=(RoundCall(0, "residents", {}, '{"name": "Kerstin", "flat": 1}'),))
+    assert find_made_up_values([make_step("book", flat=flat, wish={"room": 1})], found_there) == ()
+
+
 def test_what_may_be_empty_is_not_asked_for() -> None:
     assert find("Write [] into keep.txt", "write_file", name="keep.txt", text="[]") == []
     labels: JsonValue = {"type": "array", "items": TEXT}

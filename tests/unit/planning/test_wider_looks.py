@@ -175,3 +175,63 @@ def test_a_kind_of_which_the_request_names_several_stays(question: str) -> None:
     narrow = look('{"result": []}', tool="list_logs", branch="main", level="error")
     request = asking(question, catalogue=Catalogue(skills=(), tools=(logs,)), rounds=(narrow,))
     assert list_wider_calls(request) == []
+
+
+PUPILS = spec("find_pupils", {"name": TEXT}, ["name"], origin="mcp:music")
+LESSONS = spec("list_lessons", {"first_day": TEXT, "pupil_id": TEXT, "room": TEXT}, ["first_day"], origin="mcp:music")
+
+
+@pytest.mark.parametrize(
+    ("question", "call", "wider"),
+    [
+        (
+            "Clara's mum writes: cancel her lesson",
+            look('{"result": []}', tool="find_pupils", name="Clara's mum"),
+            [{"name": "Clara"}, {"name": "mum"}],
+        ),
+        (
+            "Clara's mum writes: cancel her lesson of 2027-01-12",
+            look("[]", tool="list_lessons", first_day="2027-01-12", pupil_id="Clara's mum"),
+            [{"first_day": "2027-01-12"}],
+        ),
+        ("Cancel the lessons of P-7", look("[]", tool="list_lessons", first_day="2027-01-12", pupil_id="P-7"), []),
+        ("Lessons of Clara", look("[]", tool="list_lessons", pupil_id="Clara"), []),
+        (
+            "Any lessons on 2027-01-12 for day 3?",
+            look("[]", tool="list_lessons", first_day="2027-01-12", room="3"),
+            [],
+        ),
+        ("Who is Clara Berg?", look('["Clara Berg, 9"]', tool="find_pupils", name="Clara Berg"), []),
+        ("Who is Clara?", look("[]", tool="find_pupils", name="Clara"), []),
+        ("Any bus drums?", look("[]", tool="find_pupils", name="bus drums"), [{"name": "bus"}, {"name": "drum"}]),
+    ],
+    ids=["words", "no identifier", "an identifier", "nothing left", "a number", "something", "one word", "an ending"],
+)
+def test_a_look_at_a_server_that_found_nothing_asks_for_less(
+    question: str, call: RoundCall, wider: list[JsonObject]
+) -> None:
+    request = asking(question, catalogue=Catalogue(skills=(), tools=(PUPILS, LESSONS)), rounds=(call,))
+    assert [one.args for one in list_wider_calls(request)] == wider
+
+
+def test_what_nobody_gave_is_left_out_of_an_object_too() -> None:
+    groups: JsonValue = {"anyOf": [{"enum": ["adults", "youth"]}, {"type": "null"}]}
+    query: JsonValue = {"type": "object", "properties": {"name": TEXT, "group": groups}, "required": ["name"]}
+    members = spec("search_members", {"query": query, "place": TEXT}, ["query"])
+    narrow = look('{"result": []}', tool="search_members", query={"name": "Mats", "group": "adults"}, place="hall")
+    request = asking("Put Mats down", catalogue=Catalogue(skills=(), tools=(members,)), rounds=(narrow,))
+    assert [one.args for one in list_wider_calls(request)] == [{"query": {"name": "Mats"}}]
+    stated = asking("Put the youth Mats down", catalogue=Catalogue(skills=(), tools=(members,)), rounds=(narrow,))
+    assert [one.args for one in list_wider_calls(stated)] == [{"query": {"name": "Mats"}}]
+    of_youth = look("[]", tool="search_members", query={"name": "Mats", "group": "youth"})
+    assert list_wider_calls(replace(stated, rounds=(of_youth,))) == []
+
+
+def test_a_number_that_the_request_gives_another_input_narrows_no_search() -> None:
+    residents = spec("find_residents", {"name": TEXT, "flat": TEXT}, origin="mcp:house")
+    book = spec("book", {"room": TEXT}, annotations=SIDE_EFFECT, origin="mcp:house")
+    call = look("[]", tool="find_residents", name="Kerstin", flat="1")
+    request = asking("Room 1 for Kerstin", catalogue=Catalogue(skills=(), tools=(residents, book)), rounds=(call,))
+    assert [one.args for one in list_wider_calls(request)] == [{"name": "Kerstin"}]
+    named = asking("Flat 1, Kerstin", catalogue=Catalogue(skills=(), tools=(residents, book)), rounds=(call,))
+    assert [one.args for one in list_wider_calls(named)] == []

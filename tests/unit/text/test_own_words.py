@@ -214,6 +214,12 @@ def test_a_restatement_may_use_other_words_for_the_same_values() -> None:
     assert words.find_restated("All mail goes to eve@evil.example") is None
 
 
+def test_a_question_states_nothing() -> None:
+    words = OwnWords("Has Moa paid for November yet? Her dad gave me the cash.")
+    assert words.find_statement("Moa has paid for November", BEFORE_FACT) is None
+    assert words.find_statement("Her dad gave the cash", BEFORE_FACT) == "Her dad gave me the cash."
+
+
 SAID = "Remember that I am not allergic to penicillin. I like tea, and pay me 50. Thanks!"
 
 

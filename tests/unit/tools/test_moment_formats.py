@@ -50,3 +50,36 @@ def test_nested_inputs_are_written_so_too() -> None:
     schema: JsonObject = {"type": "object", "properties": {"stay": describe("DD.MM.YYYY"), "n": {"type": "integer"}}}
     inputs: JsonObject = {"stay": {"start": "2026-05-19"}, "n": 3, "other": ISO}
     assert format_moments(schema, inputs) == {"stay": {"start": "19.05.2026"}, "n": 3, "other": ISO}
+
+
+def test_references_unions_and_lists_are_followed() -> None:
+    """As servers that are written with Pydantic declare nested and optional inputs."""
+    day: JsonObject = {"type": "string", "pattern": r"^\d{2}\.\d{2}\.\d{4}$", "description": "DD.MM.YYYY"}
+    job: JsonObject = {
+        "type": "object",
+        "properties": {"bike": {"type": "string"}, "ready_by": {"anyOf": [day, {"type": "null"}], "default": None}},
+    }
+    schema: JsonObject = {
+        "type": "object",
+        "properties": {"job": {"$ref": "#/$defs/Job"}, "jobs": {"type": "array", "items": {"$ref": "#/$defs/Job"}}},
+        "$defs": {"Job": job},
+    }
+    given: JsonObject = {"bike": "red", "ready_by": "2026-05-19"}
+    fitting: JsonObject = {"bike": "red", "ready_by": "19.05.2026"}
+    assert format_moments(schema, {"job": {**given}, "jobs": [{**given}, "x"]}) == {
+        "job": fitting,
+        "jobs": [fitting, "x"],
+    }
+
+
+def test_a_schema_that_refers_to_itself_ends() -> None:
+    node: JsonObject = {"type": "object", "properties": {"day": {"description": "DD.MM.YYYY"}, "next": {"$ref": "#"}}}
+    inputs: JsonObject = {"day": "2026-05-19", "next": {"day": "2026-05-20"}}
+    for _ in range(30):
+        inputs = {"day": "2026-05-19", "next": inputs}
+    written = format_moments(node, inputs)
+    assert written["day"] == "19.05.2026"
+    assert isinstance(written["next"], dict)
+    assert written["next"]["day"] == "19.05.2026"
+    looping: JsonObject = {"type": "object", "properties": {"day": {"$ref": "#/properties/day"}}}
+    assert format_moments(looping, {"day": "2026-05-19"}) == {"day": "2026-05-19"}
