@@ -192,7 +192,7 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
         borrowed = _list_borrowed(values, known_texts, described)
         places = {one.place for one in borrowed}
         made_up = [one for one in made_up if one.place not in places] + borrowed
-        made_up = made_up or _list_empty(step, spec)
+        made_up = made_up or _list_empty(step, spec) or [one for one in values if one.path and one.value == ""]
         made_up = made_up or _list_unasked_texts(values, KnownWords([*request_texts, described]))
         made_up_values += made_up
         used = {str(one.value).casefold() for one in values}

@@ -323,6 +323,13 @@ def test_a_needed_list_that_is_empty_is_asked_for(payments: JsonValue) -> None:
     assert find("Pay the plumber what he gets", "pay", payments=[{"to": "plumber"}], options={}) == []
 
 
+def test_an_empty_text_within_a_list_names_nothing() -> None:
+    request = ask("Pay the plumber 50")
+    made_up = find_made_up_values([make_step("pay", payments=[{"to": "", "amount": "50"}])], request)
+    assert [one.place for one in made_up] == ["payments[0].to"]
+    assert find("Pay the plumber 50, without a note", "pay", payments=[{"to": "plumber"}], note="") == []
+
+
 @pytest.mark.parametrize(
     ("question", "rounds", "meant"),
     [
