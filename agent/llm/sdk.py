@@ -108,12 +108,13 @@ class LiteLLMClient:
         self._support.confirm(request, sent, thinks=reader.has_thoughts)
 
     async def check(self) -> None:
-        """See `ModelClient.check`. Checks the SDK and that the providers' keys are set: providers offer no request that
-        costs nothing.
+        """See `ModelClient.check`. Checks the SDK, that each model's name leads to a provider, and that its key is set:
+        providers offer no request that costs nothing.
         """
         litellm = await self._load_litellm()
         for model in self._models:
-            if (error := self._find_key_error(litellm, model)) is not None:
+            error = self._find_name_error(litellm, model) or self._find_key_error(litellm, model)
+            if error is not None:
                 raise error
 
     async def aclose(self) -> None:
@@ -163,8 +164,20 @@ class LiteLLMClient:
             f"{model} has no key: set {' or '.join((*missing, 'AGENT_LLM_API_KEY'))}", agent_id="models"
         )
 
+    def _find_name_error(self, litellm: ModuleType, model: str) -> ModelEndpointError | None:
+        """The error for a model whose name does not say which provider has it, such as that of a local program."""
+        if "api_base" in self._options or has_provider(litellm, model):
+            return None
+        return ModelEndpointError(
+            f"the name {model} does not say which provider has this model: set AGENT_LLM_BASE_URL to the address of its"
+            f" endpoint, or begin the name with its provider, as in ollama/{model}",
+            agent_id="models",
+        )
+
     def _translate_error(self, litellm: ModuleType, error: Exception, model: str) -> ModelError:
         translated = translate_error(litellm, error)
+        if isinstance(translated, ModelRequestError):
+            translated = self._find_name_error(litellm, model) or translated
         names_key = re.search(r"api[ _-]?key|credential", str(error), re.IGNORECASE)
         if isinstance(translated, ModelDownError) and names_key and "api_base" not in self._options:
             # Without a key some providers' clients fail before they connect, which the SDK calls an error of the
@@ -173,6 +186,15 @@ class LiteLLMClient:
             translated = self._find_key_error(litellm, model) or translated
         hide_key(translated, self._options.get("api_key"))
         return translated
+
+
+def has_provider(litellm: ModuleType, model: str) -> bool:
+    """Whether LiteLLM knows from a model's name which provider to call."""
+    try:
+        litellm.get_llm_provider(model)
+    except Exception:  # noqa: BLE001 - the SDK raises anything for a name that it cannot place
+        return False
+    return True
 
 
 def find_missing_keys(litellm: ModuleType, model: str) -> list[str]:

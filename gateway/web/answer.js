@@ -5,6 +5,7 @@ import { may } from "./access.js";
 import { announce, setBusy } from "./announce.js";
 import { errorText, plain, post, sentence } from "./api.js";
 import { button, el, fill, icon, moveFocus } from "./dom.js";
+import { foldable } from "./folding.js";
 import { OPEN } from "./follow.js";
 import { copy, growing, showHtml } from "./html.js";
 import { citing, sourceRow } from "./panel.js";
@@ -81,7 +82,8 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
       [text, seq] = [view.text, view.seq];
       fold.hidden = false;
       moveFocus(after, element); // what was decided goes
-      fill(replies, view.replies.map((words) => el("div.mine", { dir: "auto" }, el("p", {}, words))));
+      if (replies.childElementCount !== view.replies.length)
+        fill(replies, view.replies.map((words) => el("div.asked", {}, foldable(el("div.mine", { dir: "auto" }, el("p", {}, words)), words))));
       if (!isOpen) showThought(view.thought);
       if (view.html !== null) showHtml(prose, view.html, citing(metadata));
       else if (!isOpen && !metadata.failure) fill(prose, text && el("p.plaintext", { dir: "auto" }, text));

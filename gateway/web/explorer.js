@@ -5,6 +5,7 @@ import { alarm, approval } from "./answer.js";
 import { get, post, errorText } from "./api.js";
 import { isChat } from "./conversation.js";
 import { button, count, el, fill, moment, seconds, stateOf, words } from "./dom.js";
+import { foldable } from "./folding.js";
 import { follow, OPEN } from "./follow.js";
 import { growing, showHtml } from "./html.js";
 import { citationList, citing } from "./panel.js";
@@ -84,7 +85,7 @@ function layout(id, offers, isMine) {
     if (isAsked !== ids.join()) fill(question, ids.length > 0 && (isMine ? approval(decide) : el("p.quiet", {}, `It is waiting for ${personOf(run.owner)}.`)));
     isAsked = ids.join();
     answer.firstChild.textContent = ids.length ? "What is asked" : "Answer";
-    put(request, run.prompt.trim() !== run.title && el("p.plaintext", { dir: "auto" }, run.prompt));
+    if (request.hidden && run.prompt.trim() !== run.title) put(request, foldable(el("p.plaintext", { dir: "auto" }, run.prompt), run.prompt));
     const plain = run.plan?.steps.length === 1 && run.plan.steps[0].action === "completion";
     put(plan, ...(run.plan && !plain ? [madeOf(run.plan, metadata), graph(run.plan.steps, statesOf(steps), reveal)] : []));
     put(times, timeline(run, reveal));

@@ -1,6 +1,7 @@
 /** A message of the user: its words and pictures, and what can be done with it. */
 
 import { button, el, fill, icon, moment } from "./dom.js";
+import { foldable } from "./folding.js";
 import { copy, link, safeUrl } from "./html.js";
 
 /** The message, sent `at` a time. `resend(text)` sends other words in its place; without it, it cannot be edited. */
@@ -10,7 +11,7 @@ export function question({ text, images = [], at = null, resend = null, pager = 
     const copyButton = tool("Copy message", "copy", () => copy(text, copyButton));
     fill(element,
       images.length > 0 && el("div.pictures", {}, images.map(attached)),
-      el("div.mine", { dir: "auto" }, el("p", {}, text)),
+      foldable(el("div.mine", { dir: "auto" }, el("p", {}, text)), text),
       el("div.tools", {}, at && el("time.quiet", { dateTime: at }, moment(at)), pager, copyButton, resend && tool("Edit and send again", "edit", edit)));
   };
 

@@ -1,6 +1,7 @@
 /** The words of a search in texts: marked, and led to. */
 
 import { el } from "./dom.js";
+import { unfold } from "./folding.js";
 
 const QUOTES = /["“”„]/g;
 
@@ -22,6 +23,7 @@ export function marked(text, words) {
  * another message is led to. */
 export function reveal(message, words) {
   const ranges = words.length ? [...message.querySelectorAll(".mine, .prose")].flatMap((text) => find(text, words)) : [];
+  if (ranges.length) unfold(message);
   const longest = ranges.reduce((best, one) => (best.toString().length < one.toString().length ? one : best), document.createRange());
   const place = longest.startContainer.parentElement;
   (message.contains(place) && place.checkVisibility() ? place : message).scrollIntoView({ block: "center" });

@@ -384,3 +384,11 @@ async def test_doctor_does_not_call_a_provider_without_its_key_ok(tmp_path: Path
     code, output = await asyncio.to_thread(stepgate, tmp_path, "doctor", model_fast="anthropic/claude-sonnet-4-5")
     assert code == 1
     assert "FAIL models: anthropic/claude-sonnet-4-5 has no key: set ANTHROPIC_API_KEY or AGENT_LLM_API_KEY" in output
+
+
+async def test_a_model_whose_name_leads_to_no_provider_says_which_setting_is_missing(serve: Serve) -> None:
+    async with serve(None, model_fast="llama9") as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        failed = (await client.post("/v1/agent", json={"prompt": "Hello", "room": "chat"})).json()["error"]["message"]
+        assert failed.startswith("the name llama9 does not say which provider has this model: set AGENT_LLM_BASE_URL")
+        models = (await client.get("/ready")).json()["components"]["models"]
+        assert (models["ok"], models["detail"]) == (False, failed), models

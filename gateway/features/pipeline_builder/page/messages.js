@@ -2,13 +2,14 @@
 
 import { announce, setBusy } from "../announce.js";
 import { count, el, words } from "../dom.js";
+import { foldable } from "../folding.js";
 import { showMarkdown } from "../html.js";
 import { sign } from "../trace.js";
 
 /** Returns the lines of a summary as a Markdown list. */
 export const listed = (summary) => summary.split("\n").map((line) => (line.startsWith("- ") ? `  ${line}` : `- ${line}`)).join("\n");
 
-export const mine = (text) => el("div.mine", { dir: "auto" }, el("p", {}, text));
+export const mine = (text) => el("div.asked", {}, foldable(el("div.mine", { dir: "auto" }, el("p", {}, text)), text));
 
 export function theirs(text) {
   const prose = el("div.prose");
