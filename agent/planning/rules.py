@@ -46,12 +46,13 @@ class RulePlanner:
         incompletely understood question gives no calls.
 
         A replan repeats no call of an earlier plan."""
-        made = [(step.tool, step.args) for step in (*request.failed, *request.happened)]
-        made += [(completed.step.tool, completed.step.args) for completed in request.completed]
+        earlier = request.earlier_plans
+        completed_steps = [completed.step for completed in earlier.completed]
+        made = [(step.tool, step.args) for step in (*earlier.failed, *earlier.happened, *completed_steps)]
         allowed = {spec.name: spec for spec in request.catalogue.tools}
         calls = [call for call in read_calls(request.question, allowed) if (call.tool, call.args) not in made]
         calls = calls[: request.room.budgets.max_steps - 1 or 1]
-        used_ids = request.used_ids | {completed.step.id for completed in request.completed}
+        used_ids = earlier.used_ids | earlier.completed_ids
         names = iter_free_ids(used_ids)
         steps = [
             PlanStep(
@@ -65,14 +66,12 @@ class RulePlanner:
             )
             for call in calls
         ]
-        completed_steps = [completed.step for completed in request.completed]
         plan = Plan(goal=request.question[:300], steps=(*completed_steps, *steps), origin="rules")
-        if not steps or len(steps) + len(completed_steps) > 1 or request.needs_completion or has_model:
+        if not steps or len(steps) + len(completed_steps) > 1 or request.answer.needs_completion or has_model:
             plan = plan.model_copy(
                 update={"steps": (*plan.steps, build_completion((step.id for step in plan.steps), used_ids))}
             )
-        version = request.previous.version + 1 if request.previous is not None else 0
-        return plan.model_copy(update={"version": version})
+        return plan.model_copy(update={"version": earlier.next_version})
 
 
 def find_tool_calls(text: str, specs: Iterable[ToolSpec]) -> list[ToolCallRequest]:

@@ -225,7 +225,7 @@ async def _make_plan(run: Run, request: PlanningRequest) -> Planned:
         ruled = RulePlanner().plan(request, has_model=run.works_with_model)
         ruled = ruled.model_copy(update={"origin_reason": PLANNER_REFUSED})
         return Planned(plan=ruled, requested="llm", effective="rules", fallback_reason=PLANNER_REFUSED, rejected=())
-    call = PlannerCall(run, request.answer_form)
+    call = PlannerCall(run, request.answer.form)
     kind = RoundPlanner if request.decides_in_rounds else PlannerAgent
     planner = kind(call, has_writer=run.works_with_model)
     planned = await planner.plan(request)
