@@ -23,7 +23,7 @@ from agent.planning.reply import Answer, Ask, FindTools, PlanReply, get_written,
 from agent.planning.reply_schema import COMPLETION, build_plan_schema, build_reply_schema
 from agent.planning.request import PlanningRequest
 from agent.planning.required import fit_arguments
-from agent.planning.rules import RulePlanner
+from agent.planning.rules import plan_by_rules
 from agent.planning.validate import build_completion, finish_plan, iter_free_ids, validate_plan
 from agent.tools.catalogue import Catalogue, CatalogueView
 
@@ -88,19 +88,14 @@ class PlannerAgent:
             searched = True
             view = request.catalogue.show(request.question, query=planned.query)
             messages = build_messages(request, view, query=planned.query)
-        ruled = RulePlanner().plan(request, has_model=self._has_writer).model_copy(update={"origin_reason": reason})
-        known_ids = request.earlier_plans.completed_ids
-        is_undone = not any(step.is_work and step.id not in known_ids for step in ruled.steps)
-        return Planned(
-            ruled,
-            "llm",
-            "rules",
-            reason,
-            tuple(rejected),
-            decided_changes=tuple(name for name, changes in wanted.items() if changes and is_undone),
-            refused_calls=tuple(wanted) if is_undone else (),
-            unreachable=unreachable,
+        ruled = plan_by_rules(
+            request, reason, has_model=self._has_writer, rejected=tuple(rejected), unreachable=unreachable
         )
+        known_ids = request.earlier_plans.completed_ids
+        if any(step.is_work and step.id not in known_ids for step in ruled.plan.steps):
+            return ruled
+        decided = tuple(name for name, changes in wanted.items() if changes)
+        return replace(ruled, decided_changes=decided, refused_calls=tuple(wanted))
 
     def _interpret_reply(self, reply: ModelReply, request: PlanningRequest, *, may_search: bool) -> Planned | FindTools:
         """Interprets a reply as an answer, a plan, a question or a search. Raises `PlanInvalidError`."""

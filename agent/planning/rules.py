@@ -8,7 +8,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from agent.core.errors import ModelUnreachableError
 from agent.core.models import JsonObject, Plan, PlanStep, ToolCallRequest
+from agent.planning.planned import Planned, Rejection
 from agent.planning.request import PlanningRequest
 from agent.planning.validate import build_completion, iter_free_ids
 from agent.tools import ToolSpec
@@ -72,6 +74,19 @@ class RulePlanner:
                 update={"steps": (*plan.steps, build_completion((step.id for step in plan.steps), used_ids))}
             )
         return plan.model_copy(update={"version": earlier.next_version})
+
+
+def plan_by_rules(
+    request: PlanningRequest,
+    reason: str,
+    *,
+    has_model: bool = False,
+    rejected: tuple[Rejection, ...] = (),
+    unreachable: ModelUnreachableError | None = None,
+) -> Planned:
+    """The rules' plan in place of the planner's, with the reason why the planner made none."""
+    plan = RulePlanner().plan(request, has_model=has_model).model_copy(update={"origin_reason": reason})
+    return Planned(plan, "llm", "rules", reason, rejected, unreachable=unreachable)
 
 
 def find_tool_calls(text: str, specs: Iterable[ToolSpec]) -> list[ToolCallRequest]:

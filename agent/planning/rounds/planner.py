@@ -55,7 +55,7 @@ from agent.planning.rounds.steps import (
 )
 from agent.planning.rounds.tidy_calls import tidy_calls
 from agent.planning.rounds.tool_need import ask_need, fits_request, follows_own_thing, may_need_tool
-from agent.planning.rules import RulePlanner
+from agent.planning.rules import plan_by_rules
 from agent.planning.validate import format_problems
 from agent.tools.catalogue import CatalogueIndex
 from agent.tools.client_tools import CLIENT_ORIGIN
@@ -361,8 +361,8 @@ class RoundPlanner:
     def _plan_by_rules(
         self, request: PlanningRequest, dialogue: Dialogue, reason: str, unreachable: ModelUnreachableError | None
     ) -> Planned:
-        ruled = RulePlanner().plan(request, has_model=self._has_writer).model_copy(update={"origin_reason": reason})
-        return Planned(ruled, "llm", "rules", reason, tuple(dialogue.rejected), unreachable=unreachable)
+        rejected = tuple(dialogue.rejected)
+        return plan_by_rules(request, reason, has_model=self._has_writer, rejected=rejected, unreachable=unreachable)
 
 
 def _begin_dialogue(request: PlanningRequest) -> Dialogue | None:
