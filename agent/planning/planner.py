@@ -91,8 +91,8 @@ class PlannerAgent:
         ruled = plan_by_rules(
             request, reason, has_model=self._has_writer, rejected=tuple(rejected), unreachable=unreachable
         )
-        known_ids = request.earlier_plans.completed_ids
-        if any(step.is_work and step.id not in known_ids for step in ruled.plan.steps):
+        completed = request.earlier_plans.completed
+        if any(step.is_work and step.id not in completed for step in ruled.plan.steps):
             return ruled
         decided = tuple(name for name, changes in wanted.items() if changes)
         return replace(ruled, decided_changes=decided, refused_calls=tuple(wanted))
@@ -147,8 +147,8 @@ def _may_change(name: str, changes: Mapping[str, bool]) -> bool:
 def build_completion_plan(request: PlanningRequest, tier: Tier | None) -> Plan:
     """A plan with one completion, which answers from known results."""
     earlier = request.earlier_plans
-    done = [completed.step.id for completed in earlier.completed]
-    step = build_completion(done, {*earlier.used_ids, *done}, intent="answer the user", tier=tier)
+    used_ids = earlier.used_ids | earlier.completed.keys()
+    step = build_completion(earlier.completed, used_ids, intent="answer the user", tier=tier)
     return append_new_steps(Plan(goal=request.question[:300], steps=(step,), origin="llm"), request)
 
 
@@ -182,7 +182,7 @@ def build_plan_steps(reply: JsonObject, request: PlanningRequest, *, notes: list
         if notes is not None:
             notes += dropped
     raw = _drop_repeated_calls(raw, request)
-    done = request.earlier_plans.completed_ids
+    done = request.earlier_plans.completed.keys()
     used_ids = request.earlier_plans.used_ids | done
     clashes = [step.id for step in raw.steps if step.id in used_ids]
     names = dict(zip(clashes, iter_free_ids(used_ids | {step.id for step in raw.steps}), strict=False))
@@ -209,7 +209,7 @@ def _drop_repeated_calls(raw: RawPlan, request: PlanningRequest) -> RawPlan:
     earlier = request.earlier_plans
     if not earlier.completed and not earlier.happened:
         return raw
-    succeeded = {(c.step.tool, _serialize_args(c.step.args)): c.step.id for c in earlier.completed}
+    succeeded = {(c.step.tool, _serialize_args(c.step.args)): step_id for step_id, c in earlier.completed.items()}
     happened = {(step.tool, _serialize_args(step.args)) for step in earlier.happened}
     names: dict[str, str] = {}
     steps = []
@@ -256,7 +256,7 @@ def append_new_steps(plan: Plan, request: PlanningRequest) -> Plan:
     earlier = request.earlier_plans
     if earlier.last is None:
         return plan
-    steps = (*(completed.step for completed in earlier.completed), *plan.steps)
+    steps = (*(completed.step for completed in earlier.completed.values()), *plan.steps)
     return plan.model_copy(update={"steps": steps, "version": earlier.next_version})
 
 

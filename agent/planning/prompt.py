@@ -57,7 +57,7 @@ def build_messages(request: PlanningRequest, view: CatalogueView, *, query: str 
     parts = format_context(request)
     earlier = request.earlier_plans
     if earlier.completed:
-        done = [f"${c.step.id} ({c.step.tool}): {truncate(c.text, RESULT_CHARS)}" for c in earlier.completed]
+        done = [f"${c.step.id} ({c.step.tool}): {truncate(c.text, RESULT_CHARS)}" for c in earlier.completed.values()]
         parts.append(format_block("results", "\n".join(done)))
     if earlier.replan_reason is not None:
         parts.append(format_block("replan", truncate(earlier.replan_reason, RESULT_CHARS)))

@@ -64,7 +64,8 @@ class EarlierPlans:
     last: Plan | None = None
     replan_reason: str | None = None
     """Why the last one is replaced; None before a first plan and before the next round."""
-    completed: tuple[CompletedStep, ...] = ()
+    completed: Mapping[str, CompletedStep] = field(default_factory=dict)
+    """The steps of the last plan that succeeded, by their ids."""
     failed: tuple[PlanStep, ...] = ()
     """Steps of the last plan that did not succeed."""
     happened: tuple[PlanStep, ...] = ()
@@ -73,11 +74,6 @@ class EarlierPlans:
     """Ids of all their steps. A new step never reuses one."""
     redo: frozenset[str] = frozenset()
     """Tools with insufficient results. They are called again with broader arguments."""
-
-    @property
-    def completed_ids(self) -> frozenset[str]:
-        """The ids of the completed steps."""
-        return frozenset(completed.step.id for completed in self.completed)
 
     @property
     def next_version(self) -> int:

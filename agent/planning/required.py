@@ -76,7 +76,7 @@ def add_required_tools(
 
     Omits a tool that is missing from the catalogue: the gate for required tools reports it."""
     earlier = request.earlier_plans
-    done = earlier.completed_ids
+    done = earlier.completed.keys()
     steps = {step.id: step for step in plan.steps if not step.is_completion}
     notes: list[str] = []
     names = iter_free_ids({*(step.id for step in plan.steps), *earlier.used_ids, *done})

@@ -49,12 +49,12 @@ class RulePlanner:
 
         A replan repeats no call of an earlier plan."""
         earlier = request.earlier_plans
-        completed_steps = [completed.step for completed in earlier.completed]
+        completed_steps = [completed.step for completed in earlier.completed.values()]
         made = [(step.tool, step.args) for step in (*earlier.failed, *earlier.happened, *completed_steps)]
         allowed = {spec.name: spec for spec in request.catalogue.tools}
         calls = [call for call in read_calls(request.question, allowed) if (call.tool, call.args) not in made]
         calls = calls[: request.room.budgets.max_steps - 1 or 1]
-        used_ids = earlier.used_ids | earlier.completed_ids
+        used_ids = earlier.used_ids | earlier.completed.keys()
         names = iter_free_ids(used_ids)
         steps = [
             PlanStep(

@@ -84,17 +84,17 @@ async def _collect_earlier_plans(run: Run, reason: str | None) -> EarlierPlans:
     """What the plans so far leave to the next one. Raises `StoreError`."""
     state = run.state
     dropped = _list_steps_to_redo(state)
-    completed = []
+    completed = {}
     for step in state.list_succeeded_steps():
         output = state.get_step(step.id).output
         if step.is_work and step.id not in dropped and output is not None:
             loaded = await load_output(run, output)
-            completed.append(CompletedStep(step=step, text=loaded.text, tainted=loaded.tainted))
+            completed[step.id] = CompletedStep(step=step, text=loaded.text, tainted=loaded.tainted)
     replanned = {step.tool for step in state.plan_steps if state.get_step(step.id).status == "replan"}
     return EarlierPlans(
         last=state.plan,
         replan_reason=reason,
-        completed=tuple(completed),
+        completed=completed,
         failed=tuple(step for step in state.plan_steps if state.get_step(step.id).status != "succeeded"),
         happened=_list_effects_not_to_repeat(state),
         used_ids=frozenset(state.steps_of_all_plans),

@@ -164,7 +164,7 @@ def replanning(**earlier: Any) -> PlanningRequest:
 def again(**fields: Any) -> PlanningRequest:
     """The request after `s1` succeeded and `s2` did not."""
     given: dict[str, Any] = {
-        "completed": (CompletedStep(BEFORE.steps[0], "1+1 = 2"),),
+        "completed": {"s1": CompletedStep(BEFORE.steps[0], "1+1 = 2")},
         "last": BEFORE,
         "used_ids": frozenset({"s1", "s2"}),
         "replan_reason": "step s2 failed",
@@ -202,7 +202,7 @@ CALCULATED = BEFORE.steps[0].model_copy(update={"args": {"expression": "1+1"}, "
 
 
 async def test_what_has_succeeded_is_not_called_again(planning: Planning) -> None:
-    done = again(completed=(CompletedStep(CALCULATED, "1+1 = 2"),))
+    done = again(completed={"s1": CompletedStep(CALCULATED, "1+1 = 2")})
     replanned = wire_plan(
         wire_step("s7", "calculator", expression="1+1"),
         wire_step("s8", "convert", "s7", amount="${s7.value}"),
@@ -220,14 +220,14 @@ async def test_what_has_succeeded_is_not_called_again(planning: Planning) -> Non
 
 async def test_a_plan_that_only_repeats_what_has_succeeded_is_refused(planning: Planning) -> None:
     repeated = wire_plan(wire_step("s7", "calculator", expression="1+1"))
-    done = again(completed=(CompletedStep(CALCULATED, "1+1 = 2"),))
+    done = again(completed={"s1": CompletedStep(CALCULATED, "1+1 = 2")})
     planned = await planning.plan(reply(repeated), reply(repeated), request=done)
     assert planned.effective == "rules"
     assert "has succeeded already" in str(planned.fallback_reason)
 
 
 async def test_a_call_that_succeeded_is_not_made_again_because_another_of_its_tool_failed(planning: Planning) -> None:
-    done = again(completed=(CompletedStep(CALCULATED, "1+1 = 2"),), redo=frozenset({"calculator"}))
+    done = again(completed={"s1": CompletedStep(CALCULATED, "1+1 = 2")}, redo=frozenset({"calculator"}))
     replanned = wire_plan(
         wire_step("s7", "calculator", expression="1+1"), wire_step("s8", "calculator", "s7", expression="${s7.value}+1")
     )
@@ -250,7 +250,7 @@ BLOCK_TAG = re.compile(r"<\s*/?\s*(?:history|memory|results|replan|user_request)
 ELSEWHERE: dict[str, Callable[[str], PlanningRequest]] = {
     "history": lambda text: asking("go on", history=(ChatMessage(role="user", content=text),)),
     "memory": lambda text: asking("go on", memories=(MemoryItem(text=text, source="s"),)),
-    "results": lambda text: replanning(completed=(CompletedStep(BEFORE.steps[0], text, tainted=True),)),
+    "results": lambda text: replanning(completed={"s1": CompletedStep(BEFORE.steps[0], text, tainted=True)}),
     "replan": lambda text: replanning(replan_reason=text),
     "user_request": asking,
 }

@@ -214,7 +214,7 @@ def replanned(question: str, *, done: JsonObject | None = None, failed: JsonObje
     first = tool_step("s1", "calculator")
     finished = CompletedStep(first.model_copy(update={"args": done}), "2") if done is not None else None
     earlier = EarlierPlans(
-        completed=(finished,) if finished else (),
+        completed={"s1": finished} if finished else {},
         failed=(first.model_copy(update={"args": failed}),) if failed is not None else (),
         last=Plan(goal="g", steps=(first,), version=1),
         used_ids=frozenset({"s1", "answer"}),
