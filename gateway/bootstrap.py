@@ -183,7 +183,7 @@ async def _assemble(
     service = build_agent_service(context, engine, loaded.rooms, access, dispatch)
     intake = build_intake(context, service)
     await host.build_services(RunServices(service, intake, models, access.authenticator))
-    statements, ledger, tables = context.statements, access.usage.ledger, collect_tables(context.features)
+    statements, ledger = context.statements, access.usage.ledger
     gateway = Stepgate(
         settings=context.settings,
         engine=engine,
@@ -208,37 +208,49 @@ async def _assemble(
         conversation_list=ConversationList(statements),
         run_search=RunSearch(statements),
         prompts=PromptLog(statements, context.settings.keep_prompts, clock),
-        owners=OwnerDeletion(
-            statements,
-            service,
-            memory.store,
-            context.audit,
-            ledger,
-            key_cache_seconds=CACHE_SECONDS,
-            stores=host.list_owned_stores(),
-            features_off=context.features.list_unreachable_keepers(),
-            tables=tables,
-            clock=clock,
-        ),
+        owners=_build_owner_deletion(context, host, service, ledger),
         embedder=memory.embedder,
         extensions=context.installed.list_all(),
         quotas=access.quotas,
         host=host,
         usage=ledger,
         dispatch=dispatch,
-        retention=RunRetention(
-            statements,
-            ledger,
-            context.audit,
-            keep_days=context.settings.keep_days,
-            holder=context.worker,
-            run_tables=tables.of_runs,
-            list_features=lambda: list_retentions(context.features),
-            clock=clock,
-            count_pruned=context.metrics.count_pruned_runs,
-        ),
+        retention=_build_retention(context, ledger),
     )
     return gateway, access.run_concurrency
+
+
+def _build_owner_deletion(
+    context: BuildContext, host: FeatureHost, service: AgentService[Run], ledger: UsageLedger
+) -> OwnerDeletion:
+    """What deletes everything of an owner, features' tables and stores included."""
+    return OwnerDeletion(
+        context.statements,
+        service,
+        host.memory.store,
+        context.audit,
+        ledger,
+        key_cache_seconds=CACHE_SECONDS,
+        stores=host.list_owned_stores(),
+        features_off=context.features.list_unreachable_keepers(),
+        tables=collect_tables(context.features),
+        clock=context.store.clock,
+    )
+
+
+def _build_retention(context: BuildContext, ledger: UsageLedger) -> RunRetention:
+    """What deletes runs because of their age, features' rows included."""
+    return RunRetention(
+        context.statements,
+        ledger,
+        context.audit,
+        keep_days=context.settings.keep_days,
+        holder=context.worker,
+        run_tables=collect_tables(context.features).of_runs,
+        list_features=lambda: list_retentions(context.features),
+        clock=context.store.clock,
+        count_pruned=context.metrics.count_pruned_runs,
+    )
 
 
 @asynccontextmanager

@@ -20,8 +20,8 @@ from agent.run_context.token_estimates import estimate_first_call_tokens
 from agent.runs.conversation_tree import ConversationTree
 from agent.runs.rooms import Rooms
 from agent.runs.run_intake import RunIntake
-from agent.runs.run_worker import ServiceLimits
-from agent.runs.service import AgentService
+from agent.runs.run_worker import RunWorker, ServiceLimits
+from agent.runs.service import Admission, AgentService
 from agent.storage.prompt_log import PromptLog
 from agent.text.language import LanguageDetector
 from gateway.access.unshared_sources import UnsharedSources
@@ -87,10 +87,7 @@ def build_agent_service(
             tokens = estimate_first_call_tokens(request, room, settings.llm_max_tokens)
             await access.quotas.check_token_rate(key, tokens)
 
-    service = AgentService(
-        engine.journal,
-        RunExecutor(engine, context.worker, build_langgraph_driver() if settings.workflow == "langgraph" else drive),
-        rooms,
+    admission = Admission(
         partial(
             validate_request,
             registry=engine.registry,
@@ -98,21 +95,29 @@ def build_agent_service(
             settings=settings,
             sees_pictures=engine.models.sees_pictures,
         ),
-        worker=context.worker,
-        limits=ServiceLimits(settings.max_concurrent_runs, settings.max_queued_runs, settings.lease_seconds),
-        audit=context.audit,
         redact_request=partial(redact_request, values=engine.secrets),
         check_quota=check_quota,
         list_unshared=UnsharedSources(context.keys, settings).list_for,
         list_approval_exempt=engine.registry.list_approval_exempt,
         run_concurrency=access.run_concurrency,
+    )
+    driver = build_langgraph_driver() if settings.workflow == "langgraph" else drive
+    executor = RunExecutor(engine, context.worker, driver)
+    limits = ServiceLimits(settings.max_concurrent_runs, settings.max_queued_runs, settings.lease_seconds)
+    make_worker = dispatch.make_worker or RunWorker[Run]
+    worker = make_worker(engine.journal, executor, worker=context.worker, limits=limits)
+    if dispatch.register_worker is not None:
+        dispatch.register_worker(worker)
+    return AgentService(
+        engine.journal,
+        worker,
+        executor,
+        rooms,
+        admission,
+        audit=context.audit,
         progress=engine.progress,
         client_requests=engine.client_requests,
-        make_worker=dispatch.make_worker,
     )
-    if dispatch.register_worker is not None:
-        dispatch.register_worker(service.worker)
-    return service
 
 
 log = logging.getLogger(__name__)

@@ -170,13 +170,14 @@ class CompletionWriter:
     async def _answer_in_context(self, results: Results, feedback: str | None) -> ModelReply:
         """The answer, with as much of the conversation as the model's context holds, rather than with examples."""
         prompt = CompletionPrompt(self._run, results, is_structured=self._is_structured)
-        prompt.shows_examples = prompt.shows_examples and self._has_room_for_examples()
+        if not self._has_room_for_examples():
+            prompt.leave_out_examples()
         while True:
             try:
                 return await self._stream_answer(prompt, results, feedback)
             except ModelContextError:
                 if prompt.shows_examples:
-                    prompt.shows_examples = False
+                    prompt.leave_out_examples()
                 elif self._run.room.planning and self._count_earlier_messages():
                     self._history_limit = self._count_earlier_messages() // 2
                 else:

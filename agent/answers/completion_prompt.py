@@ -54,8 +54,16 @@ class CompletionPrompt:
         self._failed = list_abandoned_steps(run.state)
         self._refused = _build_refusal_blocks(run)
         self._earlier = run.state.retrieval.earlier_results if run.state.retrieval else ()
-        # The writer leaves them out where the model's context is too small for them.
-        self.shows_examples = run.profile.decides == "rounds" and self._has_results and not is_structured
+        self._shows_examples = run.profile.decides == "rounds" and self._has_results and not is_structured
+
+    @property
+    def shows_examples(self) -> bool:
+        """Whether examples of answers come before the request."""
+        return self._shows_examples
+
+    def leave_out_examples(self) -> None:
+        """Shortens the prompt for a model whose context is too small for examples beside a conversation."""
+        self._shows_examples = False
 
     def build(self, history_limit: int, feedback: str | None) -> tuple[JsonObject, ...]:
         """The messages, with at most `history_limit` earlier ones. `feedback` is why an answer was not accepted."""
@@ -64,7 +72,7 @@ class CompletionPrompt:
         instructions = self._list_instructions((*before, *after))
         system = self._build_system(instructions)
         messages: list[JsonObject] = [{"role": "system", "content": system}] if system else []
-        messages += _build_examples() if self.shows_examples else ()
+        messages += _build_examples() if self._shows_examples else ()
         spoken = remove_instructions(before)
         messages += [message.to_openai() for message in take_newest_messages(spoken, history_limit)]
         question = self._build_question(instructions)
@@ -97,7 +105,7 @@ class CompletionPrompt:
             # Alone, the request speaks for itself: instructed about its language, a 1.5B model repeats it, and one that
             # asks for a translation names another.
             return instructions
-        if self.shows_examples:
+        if self._shows_examples:
             return render("completion", instructions="", language="", rules="")
         return render(
             "completion",
@@ -127,7 +135,7 @@ class CompletionPrompt:
             blocks = [*build_result_blocks(run, self._results.outcomes, self._failed), *self._refused]
             if self._cites:  # the names are of pages and files
                 blocks.append(format_data_block("sources", _list_sources(self._results.sources), limit=SKILL_CHARS))
-            if self.shows_examples:
+            if self._shows_examples:
                 wishes = "\n".join(part for part in (*self._list_rules(), name_language(run), instructions) if part)
                 blocks += [f"<instructions>\n{wishes}\n</instructions>"] if wishes else []  # not from outside
             question = "\n".join((*blocks, format_data_block("user_request", question, limit=SKILL_CHARS)))

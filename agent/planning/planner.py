@@ -23,7 +23,7 @@ from agent.planning.reply import Answer, Ask, FindTools, PlanReply, get_written,
 from agent.planning.reply_schema import COMPLETION, build_plan_schema, build_reply_schema
 from agent.planning.request import PlanningRequest
 from agent.planning.required import fit_arguments
-from agent.planning.rules import RulePlanner
+from agent.planning.rules import plan_by_rules
 from agent.planning.validate import build_completion, finish_plan, iter_free_ids, validate_plan
 from agent.tools.catalogue import Catalogue, CatalogueView
 
@@ -88,19 +88,14 @@ class PlannerAgent:
             searched = True
             view = request.catalogue.show(request.question, query=planned.query)
             messages = build_messages(request, view, query=planned.query)
-        ruled = RulePlanner().plan(request, has_model=self._has_writer).model_copy(update={"origin_reason": reason})
-        known_ids = {completed.step.id for completed in request.completed}
-        is_undone = not any(step.is_work and step.id not in known_ids for step in ruled.steps)
-        return Planned(
-            ruled,
-            "llm",
-            "rules",
-            reason,
-            tuple(rejected),
-            decided_changes=tuple(name for name, changes in wanted.items() if changes and is_undone),
-            refused_calls=tuple(wanted) if is_undone else (),
-            unreachable=unreachable,
+        ruled = plan_by_rules(
+            request, reason, has_model=self._has_writer, rejected=tuple(rejected), unreachable=unreachable
         )
+        completed = request.earlier_plans.completed
+        if any(step.is_work and step.id not in completed for step in ruled.plan.steps):
+            return ruled
+        decided = tuple(name for name, changes in wanted.items() if changes)
+        return replace(ruled, decided_changes=decided, refused_calls=tuple(wanted))
 
     def _interpret_reply(self, reply: ModelReply, request: PlanningRequest, *, may_search: bool) -> Planned | FindTools:
         """Interprets a reply as an answer, a plan, a question or a search. Raises `PlanInvalidError`."""
@@ -117,10 +112,10 @@ class PlannerAgent:
                 return Planned(build_completion_plan(request, None), "llm", "llm", question=question)
             case Ask():
                 raise PlanInvalidError(["nobody is there to answer a question; plan with what is known"])
-            case Answer(text=text) if request.answer_form == "text" and text and not request.completed:
+            case Answer(text=text) if request.answer.form == "text" and text and not request.earlier_plans.completed:
                 answer = replace(reply, text=text)
                 return Planned(build_completion_plan(request, None), "llm", "llm", answer=answer)
-            case Answer(tier=tier) if request.answer_form != "none":
+            case Answer(tier=tier) if request.answer.form != "none":
                 return Planned(build_completion_plan(request, tier), "llm", "llm")
         notes: list[str] = []
         data = meant.data if isinstance(meant, PlanReply) else parse_reply(written, reply.finish_reason)
@@ -151,15 +146,16 @@ def _may_change(name: str, changes: Mapping[str, bool]) -> bool:
 
 def build_completion_plan(request: PlanningRequest, tier: Tier | None) -> Plan:
     """A plan with one completion, which answers from known results."""
-    done = [completed.step.id for completed in request.completed]
-    step = build_completion(done, {*request.used_ids, *done}, intent="answer the user", tier=tier)
+    earlier = request.earlier_plans
+    used_ids = earlier.used_ids | earlier.completed.keys()
+    step = build_completion(earlier.completed, used_ids, intent="answer the user", tier=tier)
     return append_new_steps(Plan(goal=request.question[:300], steps=(step,), origin="llm"), request)
 
 
 def _select_schema(request: PlanningRequest, view: CatalogueView) -> ResponseSchema | None:
     """The JSON schema of a reply, or None if the reply may be plain text."""
     steps = request.room.budgets.max_steps
-    if request.answer_form == "text":
+    if request.answer.form == "text":
         return None
     kinds = list_kinds(request, view)
     tools = request.catalogue.list_skill_tools()
@@ -186,8 +182,8 @@ def build_plan_steps(reply: JsonObject, request: PlanningRequest, *, notes: list
         if notes is not None:
             notes += dropped
     raw = _drop_repeated_calls(raw, request)
-    done = {completed.step.id for completed in request.completed}
-    used_ids = request.used_ids | done
+    done = request.earlier_plans.completed.keys()
+    used_ids = request.earlier_plans.used_ids | done
     clashes = [step.id for step in raw.steps if step.id in used_ids]
     names = dict(zip(clashes, iter_free_ids(used_ids | {step.id for step in raw.steps}), strict=False))
     if names:
@@ -210,10 +206,11 @@ def _drop_repeated_calls(raw: RawPlan, request: PlanningRequest) -> RawPlan:
 
     Raises `PlanInvalidError` if no step remains, or if a step repeats a call that already changed something.
     `completed` does not include results that were judged insufficient."""
-    if not request.completed and not request.happened:
+    earlier = request.earlier_plans
+    if not earlier.completed and not earlier.happened:
         return raw
-    succeeded = {(c.step.tool, _serialize_args(c.step.args)): c.step.id for c in request.completed}
-    happened = {(step.tool, _serialize_args(step.args)) for step in request.happened}
+    succeeded = {(c.step.tool, _serialize_args(c.step.args)): step_id for step_id, c in earlier.completed.items()}
+    happened = {(step.tool, _serialize_args(step.args)) for step in earlier.happened}
     names: dict[str, str] = {}
     steps = []
     for step in raw.steps:
@@ -243,24 +240,24 @@ def finish_new_plan(plan: Plan, request: PlanningRequest, *, has_model: bool) ->
     if not plan.goal:
         plan = plan.model_copy(update={"goal": request.question[:300]})
     # The completion joins earlier results with the new ones.
-    joins = bool(request.completed) or request.needs_completion
-    spoken = () if request.answer_language else request.catalogue.tools  # the texts of tools are in English
+    joins = bool(request.earlier_plans.completed) or request.answer.needs_completion
+    spoken = () if request.answer.language else request.catalogue.tools  # the texts of tools are in English
     return finish_plan(
         plan,
         needs_completion=joins,
         has_model=has_model,
-        used_ids=request.used_ids,
+        used_ids=request.earlier_plans.used_ids,
         answering_tools={spec.name for spec in spoken if spec.hints.is_answer},
     )
 
 
 def append_new_steps(plan: Plan, request: PlanningRequest) -> Plan:
     """The next version of the plan: the steps that succeeded, then the new ones."""
-    if request.previous is None:
+    earlier = request.earlier_plans
+    if earlier.last is None:
         return plan
-    completed_steps = tuple(completed.step for completed in request.completed)
-    version = request.previous.version + 1
-    return plan.model_copy(update={"steps": (*completed_steps, *plan.steps), "version": version})
+    steps = (*(completed.step for completed in earlier.completed.values()), *plan.steps)
+    return plan.model_copy(update={"steps": steps, "version": earlier.next_version})
 
 
 def _rename_step_ids(raw: RawPlan, names: Mapping[str, str]) -> RawPlan:

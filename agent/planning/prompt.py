@@ -34,7 +34,7 @@ _REMINDERS = {
 
 def list_kinds(request: PlanningRequest, view: CatalogueView) -> list[str]:
     """The kinds of reply that this request allows."""
-    kinds = ["answer"] if request.answer_form == "text" else []
+    kinds = ["answer"] if request.answer.form == "text" else []
     kinds.append("plan")
     if request.may_ask:
         kinds.append("ask")
@@ -45,7 +45,7 @@ def list_kinds(request: PlanningRequest, view: CatalogueView) -> list[str]:
 
 def build_messages(request: PlanningRequest, view: CatalogueView, *, query: str = "") -> tuple[JsonObject, ...]:
     """The messages of the first call, or of the call after a catalogue search for `query`."""
-    operator = "\n\n".join(part for part in (request.room.system_prompt, request.instructions) if part)
+    operator = "\n\n".join(part for part in (request.room.system_prompt, request.answer.instructions) if part)
     system = render(
         "planner",
         system=f"{operator}\n\n" if operator else "",
@@ -55,14 +55,15 @@ def build_messages(request: PlanningRequest, view: CatalogueView, *, query: str 
         max_steps=str(request.room.budgets.max_steps),
     )
     parts = format_context(request)
-    if request.completed:
-        done = [f"${c.step.id} ({c.step.tool}): {truncate(c.text, RESULT_CHARS)}" for c in request.completed]
+    earlier = request.earlier_plans
+    if earlier.completed:
+        done = [f"${c.step.id} ({c.step.tool}): {truncate(c.text, RESULT_CHARS)}" for c in earlier.completed.values()]
         parts.append(format_block("results", "\n".join(done)))
-    if request.replan_reason is not None:
-        parts.append(format_block("replan", truncate(request.replan_reason, RESULT_CHARS)))
+    if earlier.replan_reason is not None:
+        parts.append(format_block("replan", truncate(earlier.replan_reason, RESULT_CHARS)))
     parts.append(format_block("user_request", truncate(request.question, QUESTION_CHARS)))
-    language = f" Write the answer in {request.answer_language}." if request.answer_language else ""
-    parts.append(_REMINDERS[request.answer_form] + language)
+    language = f" Write the answer in {request.answer.language}." if request.answer.language else ""
+    parts.append(_REMINDERS[request.answer.form] + language)
     return ({"role": "system", "content": system}, {"role": "user", "content": "\n".join(parts)})
 
 
@@ -77,7 +78,7 @@ def build_reask(messages: Sequence[JsonObject], reply: str, problems: Sequence[s
 
 
 def _describe_choices(request: PlanningRequest, view: CatalogueView, *, searched: bool) -> str:
-    names = [f"planner_choice_{request.answer_form}"] if request.answer_form != "none" else []
+    names = [f"planner_choice_{request.answer.form}"] if request.answer.form != "none" else []
     names.append("planner_choice_plan")
     if request.may_ask:
         names.append("planner_choice_ask")

@@ -58,46 +58,46 @@ class RoundCall:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanningRequest:
-    """The input of planning."""
+class EarlierPlans:
+    """What the earlier plans of a run leave to the next one."""
 
-    question: str
-    room: Room
-    catalogue: Catalogue
-    history: tuple[ChatMessage, ...] = ()
-    memories: tuple[MemoryItem, ...] = ()
-    completed: tuple[CompletedStep, ...] = ()
+    last: Plan | None = None
     replan_reason: str | None = None
-    previous: Plan | None = None
-    used_ids: frozenset[str] = frozenset()
-    """Ids of all steps of earlier plans. A new step never reuses one."""
+    """Why the last one is replaced; None before a first plan and before the next round."""
+    completed: Mapping[str, CompletedStep] = field(default_factory=dict)
+    """The steps of the last plan that succeeded, by their ids."""
     failed: tuple[PlanStep, ...] = ()
-    """Steps of the previous plan that did not succeed."""
-    original: str = ""
-    """The user's words, before translation and with the command word."""
-    context: Mapping[str, str] = field(default_factory=dict)
-    """Facts from the caller's system about the request: service, priority, severity, status."""
-    redo: frozenset[str] = frozenset()
-    """Tools with insufficient results. They are called again with broader arguments."""
-    topics: frozenset[str] = frozenset()
-    """Topics of the request, for which the room may require further tools."""
+    """Steps of the last plan that did not succeed."""
     happened: tuple[PlanStep, ...] = ()
     """Calls that changed something but whose results were rejected. They are never repeated."""
-    tainted: bool = False
+    used_ids: frozenset[str] = frozenset()
+    """Ids of all their steps. A new step never reuses one."""
+    redo: frozenset[str] = frozenset()
+    """Tools with insufficient results. They are called again with broader arguments."""
+
+    @property
+    def next_version(self) -> int:
+        """The version of the next plan; the first one has 0."""
+        return self.last.version + 1 if self.last is not None else 0
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRules:
+    """How the planner may answer, and what every answer to the request has to follow."""
+
+    form: AnswerForm = "none"
     needs_completion: bool = False
-    answer_form: AnswerForm = "none"
-    may_ask: bool = False
-    """Whether a person can answer a question."""
+    """Whether a completion writes the answer even from a single result, as a persona or a schema requires."""
     instructions: str = ""
     """Instructions for the answer from the caller's system messages."""
-    answer_language: str = ""
+    language: str = ""
     """The language in which the model writes the answer; empty for English."""
-    ground: str = ""
-    """Facts in every prompt: date, files, collections, servers (`agent.execution.ground`)."""
-    rounds: tuple[RoundCall, ...] = ()
-    """The calls of earlier rounds with their results, oldest first."""
-    decides_in_rounds: bool = False
-    """Whether the planner decides on one batch of calls at a time and sees the results before it goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundProgress:
+    """What the earlier rounds of a run leave open, and what the next one may do."""
+
     open_parts: tuple[str, ...] = ()
     """What the planner said was missing before, and what no call that succeeded was made for."""
     untried_parts: frozenset[str] = frozenset()
@@ -116,24 +116,57 @@ class PlanningRequest:
     """Whether a person is asked about each plan that changes something."""
     may_call: bool = True
     """Whether the planner may plan another round."""
-    checks_answers: bool = False
-    """Whether an answer that was chosen before any call is questioned."""
-    find_problems: Callable[[Plan], list[str]] | None = None
-    """Finds what else is wrong with a plan of new steps; None if there is nothing to check."""
-    replies: tuple[str, ...] = ()
-    """What a person answered to the questions of this run."""
+
+
+NO_EARLIER_PLANS: Final = EarlierPlans()
+NO_ROUNDS: Final = RoundProgress()
+
+
+@dataclass(frozen=True, slots=True)
+class PlanningRequest:
+    """The input of planning."""
+
+    question: str
+    room: Room
+    catalogue: Catalogue
+    history: tuple[ChatMessage, ...] = ()
+    memories: tuple[MemoryItem, ...] = ()
+    original: str = ""
+    """The user's words, before translation and with the command word."""
+    context: Mapping[str, str] = field(default_factory=dict)
+    """Facts from the caller's system about the request: service, priority, severity, status."""
+    topics: frozenset[str] = frozenset()
+    """Topics of the request, for which the room may require further tools."""
+    ground: str = ""
+    """Facts in every prompt: date, files, collections, servers (`agent.execution.ground`)."""
     named_days: tuple[str, ...] = ()
     """The days that the request names in words such as "tomorrow", as dates."""
     zone: tzinfo | None = None
     """Where times of day are meant."""
+    replies: tuple[str, ...] = ()
+    """What a person answered to the questions of this run."""
     earlier_results: tuple[EarlierResult, ...] = ()
     """Results of the previous run, if it ended with a question to the user."""
+    answer: AnswerRules = AnswerRules()
+    may_ask: bool = False
+    """Whether a person can answer a question."""
+    checks_answers: bool = False
+    """Whether an answer that was chosen before any call is questioned."""
+    earlier_plans: EarlierPlans = NO_EARLIER_PLANS
+    find_problems: Callable[[Plan], list[str]] | None = None
+    """Finds what else is wrong with a plan of new steps; None if there is nothing to check."""
+    decides_in_rounds: bool = False
+    """Whether the planner decides on one batch of calls at a time and sees the results before it goes on. The model's
+    profile may change after this request was built for it."""
+    rounds: tuple[RoundCall, ...] = ()
+    """The calls of earlier rounds with their results, oldest first."""
+    progress: RoundProgress = NO_ROUNDS
 
     @property
     def is_first_decision(self) -> bool:
         """Whether nothing was decided yet for a request that may need no tool, and the model is one to be
         questioned."""
-        is_new = not self.rounds and not self.open_parts and self.replan_reason is None
+        is_new = not (self.rounds or self.progress.open_parts) and self.earlier_plans.replan_reason is None
         return is_new and self.checks_answers and not self.topics and bool(self.catalogue.list_names())
 
     @property

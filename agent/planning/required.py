@@ -5,6 +5,7 @@ defaults, and unknown ones are dropped.
 """
 
 from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -74,17 +75,18 @@ def add_required_tools(
     in `named`, which the caller sets.
 
     Omits a tool that is missing from the catalogue: the gate for required tools reports it."""
-    done = {completed.step.id for completed in request.completed}
+    earlier = request.earlier_plans
+    done = earlier.completed.keys()
     steps = {step.id: step for step in plan.steps if not step.is_completion}
     notes: list[str] = []
-    names = iter_free_ids({*(step.id for step in plan.steps), *request.used_ids, *done})
+    names = iter_free_ids({*(step.id for step in plan.steps), *earlier.used_ids, *done})
     for tool in request.room.list_required_tools(request.topics):
         spec = request.catalogue.get_tool(tool)
         if spec is None or any(step.tool == tool for step in steps.values()):
             continue
         added = _build_step(spec, next(names), request)
         steps[added.id] = added
-        notes.append(f"{tool} is required here and was added" + (" again" if tool in request.redo else ""))
+        notes.append(f"{tool} is required here and was added" + (" again" if tool in earlier.redo else ""))
     _order_after_prerequisites(steps, request, done, notes)
     request_readers = _use_request_text(steps, request, done, named)
     ordered = _order_steps(sort_by_dependencies(list(steps.values()), ()), done, request_readers)
@@ -94,7 +96,7 @@ def add_required_tools(
         if step.is_completion
     ]
     adjusted = plan.model_copy(update={"steps": (*ordered, *closing)})
-    finished = finish_plan(adjusted, needs_completion=True, has_model=has_model, used_ids=request.used_ids)
+    finished = finish_plan(adjusted, needs_completion=True, has_model=has_model, used_ids=earlier.used_ids)
     return AdjustedPlan(finished, tuple(notes))
 
 
@@ -111,7 +113,7 @@ def _build_step(spec: ToolSpec, step_id: str, request: PlanningRequest) -> PlanS
 
 
 def _order_after_prerequisites(
-    steps: dict[str, PlanStep], request: PlanningRequest, done: set[str], notes: list[str]
+    steps: dict[str, PlanStep], request: PlanningRequest, done: AbstractSet[str], notes: list[str]
 ) -> None:
     """Makes every new step depend on the steps whose results it uses (`PlanHints.runs_after`)."""
     for step in [step for step in steps.values() if step.id not in done]:
@@ -132,7 +134,7 @@ def _order_after_prerequisites(
 
 
 def _use_request_text(
-    steps: dict[str, PlanStep], request: PlanningRequest, done: set[str], named: Collection[str]
+    steps: dict[str, PlanStep], request: PlanningRequest, done: AbstractSet[str], named: Collection[str]
 ) -> frozenset[str]:
     """Gives the last step of each tool with `PlanHints.reads_request` the user's words. Returns the steps' ids.
 
@@ -149,7 +151,7 @@ def _use_request_text(
     return frozenset(readers)
 
 
-def _order_steps(ordered: list[PlanStep], done: set[str], last: frozenset[str]) -> list[PlanStep]:
+def _order_steps(ordered: list[PlanStep], done: AbstractSet[str], last: frozenset[str]) -> list[PlanStep]:
     """Completed steps before new ones, dependencies first. Steps of `last` that no step needs come last."""
     ordered = sorted(ordered, key=lambda step: step.id not in done)
     used = {name for step in ordered for name in step.depends_on}
@@ -186,7 +188,7 @@ def _fit_step_args(
 
 def _get_default_args(spec: ToolSpec, request: PlanningRequest) -> JsonObject:
     """The arguments that the request itself gives: the text, the question, the caller's context."""
-    broadly = spec.name in request.redo
+    broadly = spec.name in request.earlier_plans.redo
     args: JsonObject = {}
     for name, schema in _get_properties(spec).items():
         value: JsonValue = None

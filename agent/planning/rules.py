@@ -8,7 +8,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from agent.core.errors import ModelUnreachableError
 from agent.core.models import JsonObject, Plan, PlanStep, ToolCallRequest
+from agent.planning.planned import Planned, Rejection
 from agent.planning.request import PlanningRequest
 from agent.planning.validate import build_completion, iter_free_ids
 from agent.tools import ToolSpec
@@ -46,12 +48,13 @@ class RulePlanner:
         incompletely understood question gives no calls.
 
         A replan repeats no call of an earlier plan."""
-        made = [(step.tool, step.args) for step in (*request.failed, *request.happened)]
-        made += [(completed.step.tool, completed.step.args) for completed in request.completed]
+        earlier = request.earlier_plans
+        completed_steps = [completed.step for completed in earlier.completed.values()]
+        made = [(step.tool, step.args) for step in (*earlier.failed, *earlier.happened, *completed_steps)]
         allowed = {spec.name: spec for spec in request.catalogue.tools}
         calls = [call for call in read_calls(request.question, allowed) if (call.tool, call.args) not in made]
         calls = calls[: request.room.budgets.max_steps - 1 or 1]
-        used_ids = request.used_ids | {completed.step.id for completed in request.completed}
+        used_ids = earlier.used_ids | earlier.completed.keys()
         names = iter_free_ids(used_ids)
         steps = [
             PlanStep(
@@ -65,14 +68,25 @@ class RulePlanner:
             )
             for call in calls
         ]
-        completed_steps = [completed.step for completed in request.completed]
         plan = Plan(goal=request.question[:300], steps=(*completed_steps, *steps), origin="rules")
-        if not steps or len(steps) + len(completed_steps) > 1 or request.needs_completion or has_model:
+        if not steps or len(steps) + len(completed_steps) > 1 or request.answer.needs_completion or has_model:
             plan = plan.model_copy(
                 update={"steps": (*plan.steps, build_completion((step.id for step in plan.steps), used_ids))}
             )
-        version = request.previous.version + 1 if request.previous is not None else 0
-        return plan.model_copy(update={"version": version})
+        return plan.model_copy(update={"version": earlier.next_version})
+
+
+def plan_by_rules(
+    request: PlanningRequest,
+    reason: str,
+    *,
+    has_model: bool = False,
+    rejected: tuple[Rejection, ...] = (),
+    unreachable: ModelUnreachableError | None = None,
+) -> Planned:
+    """The rules' plan in place of the planner's, with the reason why the planner made none."""
+    plan = RulePlanner().plan(request, has_model=has_model).model_copy(update={"origin_reason": reason})
+    return Planned(plan, "llm", "rules", reason, rejected, unreachable=unreachable)
 
 
 def find_tool_calls(text: str, specs: Iterable[ToolSpec]) -> list[ToolCallRequest]:

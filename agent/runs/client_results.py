@@ -70,7 +70,7 @@ async def start_continuation(
         await service.start_run(request, caller, room=room, run_id=run_id, origin=goes_on)
     except ConflictError as error:
         earlier = fold(run_id, await service.read_events(run_id, owner=caller.owner))
-        sent = service.redact_request(AgentRequest(metadata={**given.client_results})).metadata
+        sent = service.redact_json({**given.client_results})
         if earlier.given is None or earlier.given.client_results != sent:
             message = f"these calls were answered before with other results; run {run_id!r} went on with those"
             raise ConflictError(message) from error

@@ -35,7 +35,7 @@ from agent.policy.approval import build_signal_payload
 from agent.runs.rooms import Rooms
 from agent.runs.run_origin import PLAIN, RunOrigin
 from agent.runs.run_reader import RunReader
-from agent.runs.run_worker import Executor, Live, RunWorker, ServiceLimits, WorkerFactory
+from agent.runs.run_worker import Executor, Live, RunWorker
 from agent.storage.audit import NO_AUDIT, AuditAction, AuditEvent, AuditLog
 from agent.storage.journal import Claim, Journal, RunRow
 
@@ -109,44 +109,47 @@ def _keep_request(request: AgentRequest) -> AgentRequest:
     return request
 
 
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What a request has to pass before its run is stored, and what is recorded with the run."""
+
+    validate: Callable[[AgentRequest, Room, str | None], None]
+    """Raises `BadRequestError` or `TooLargeError` for a request that cannot be executed."""
+    redact_request: Callable[[AgentRequest], AgentRequest] = _keep_request
+    """The request without secrets of this gateway, as it may be stored."""
+    check_quota: Callable[[str, AgentRequest, Room], Awaitable[None]] = _allow_any_cost
+    """Raises `RateLimitError` if a key has no tokens left this minute."""
+    list_unshared: Callable[[Principal], Awaitable[tuple[str, ...]]] = _list_nothing
+    """The sources of documents that only the caller can read (`gateway/access/unshared_sources.py`)."""
+    list_approval_exempt: Callable[[], tuple[str, ...]] = tuple
+    """The tools whose changes nobody is asked about."""
+    run_concurrency: RunConcurrency | None = None
+
+
 class AgentService(RunReader[Live]):
     """The runs of this gateway."""
 
     def __init__(
         self,
         journal: Journal,
+        worker: RunWorker[Live],
         executor: Executor[Live],
         rooms: Rooms,
-        validate: Callable[[AgentRequest, Room, str | None], None],
+        admission: Admission,
         *,
-        worker: str,
-        limits: ServiceLimits | None = None,
         audit: AuditLog = NO_AUDIT,
-        redact_request: Callable[[AgentRequest], AgentRequest] = _keep_request,
-        check_quota: Callable[[str, AgentRequest, Room], Awaitable[None]] = _allow_any_cost,
-        list_unshared: Callable[[Principal], Awaitable[tuple[str, ...]]] = _list_nothing,
-        list_approval_exempt: Callable[[], tuple[str, ...]] = tuple,
-        run_concurrency: RunConcurrency | None = None,
         progress: RunProgress | None = None,
         client_requests: ClientRequests | None = None,
-        make_worker: WorkerFactory[Live] | None = None,
     ) -> None:
-        build = make_worker or RunWorker[Live]
-        super().__init__(journal, build(journal, executor, worker=worker, limits=limits or ServiceLimits()))
+        super().__init__(journal, worker)
         self.progress = progress or RunProgress()
         """Progress messages of the runs that this process executes."""
         self.client_requests = client_requests or ClientRequests()
         """Requests of tools to the clients that wait for these runs."""
         self._audit = audit
-        self.redact_request = redact_request
-        """The request without secrets of this gateway, as it may be stored."""
-        self._check_quota = check_quota
-        self._list_unshared = list_unshared
-        self._list_approval_exempt = list_approval_exempt
-        self._run_concurrency = run_concurrency
+        self._admission = admission
         self._executor = executor
         self.rooms = rooms
-        self._validate = validate
 
     def admit(self, request: AgentRequest, owner: str | None = None) -> Room:
         """The room that will serve the request, one that `owner` may use.
@@ -154,7 +157,7 @@ class AgentService(RunReader[Live]):
         Raises `RoomUnknownError`, `BadRequestError` and `TooLargeError`.
         """
         room = self.rooms.get(request.room, owner)
-        self._validate(request, room, owner)
+        self._admission.validate(request, room, owner)
         return room
 
     async def start_run(
@@ -177,13 +180,13 @@ class AgentService(RunReader[Live]):
         room = room or self.admit(request, principal.owner)
         request = self.redact_request(principal.restrict_request(request))
         if principal.key_id is not None:
-            await self._check_quota(principal.key_id, request, room)
+            await self._admission.check_quota(principal.key_id, request, room)
         run_id = run_id or make_run_id()
         # Redacted as metadata is: no text of a request is stored with this gateway's secrets.
-        wire_request = self._redact_json(origin.wire_request) if origin.wire_request else {}
+        wire_request = self.redact_json(origin.wire_request) if origin.wire_request else {}
         given = origin.given
         if given is not None:
-            given = GivenPlan.model_validate(self._redact_json(given.model_dump(mode="json")))
+            given = GivenPlan.model_validate(self.redact_json(given.model_dump(mode="json")))
         body = RunCreated(
             request=request,
             room=room,
@@ -199,16 +202,20 @@ class AgentService(RunReader[Live]):
             may_skip_approval=principal.may_skip_approval,
             scopes=None if principal.scopes is None else tuple(sorted(principal.scopes)),
             tools=principal.tools,
-            unshared=await self._list_unshared(principal) if room.guard_output.pii == "auto" else (),
-            approval_exempt=self._list_approval_exempt(),
+            unshared=await self._admission.list_unshared(principal) if room.guard_output.pii == "auto" else (),
+            approval_exempt=self._admission.list_approval_exempt(),
             withheld=origin.withheld,
         )
-        async with hold_run_slot(self._run_concurrency, principal, run_id):
+        async with hold_run_slot(self._admission.run_concurrency, principal, run_id):
             await self.worker.create_run(run_id, body)
         return run_id
 
-    def _redact_json(self, value: JsonObject) -> JsonObject:
-        """The value without secrets of this gateway."""
+    def redact_request(self, request: AgentRequest) -> AgentRequest:
+        """The request without secrets of this gateway, as it may be stored."""
+        return self._admission.redact_request(request)
+
+    def redact_json(self, value: JsonObject) -> JsonObject:
+        """The value without secrets of this gateway, as it may be stored."""
         return self.redact_request(AgentRequest(metadata=value)).metadata
 
     def validate_steps(

@@ -17,21 +17,21 @@ class ModelCalls:
     """Filled while a log is read; queried when a line is added or completed."""
 
     def __init__(self) -> None:
-        self._asked: dict[LineKey, tuple[str, Usage]] = {}
+        self._calls: dict[LineKey, tuple[str, Usage]] = {}
 
     def record(self, event: ev.Event, body: ev.ModelReturned) -> None:
         """Records a model call for the line it belongs to, which is open or added later."""
         key = _build_line_key(event, body)
         if key is not None:
             # The line shows the model that wrote the answer, not the one that checked its claims.
-            earlier = self._asked.get(key)
+            earlier = self._calls.get(key)
             model = earlier[0] if earlier is not None and body.purpose == "entailment" else body.model
-            self._asked[key] = (model, body.usage if earlier is None else earlier[1] + body.usage)
+            self._calls[key] = (model, body.usage if earlier is None else earlier[1] + body.usage)
 
     def get_usage(self, key: LineKey) -> Usage | None:
         """The usage of the calls behind a line so far, or None without calls."""
-        question = self._asked.get(key)
-        return None if question is None else question[1]
+        call = self._calls.get(key)
+        return None if call is None else call[1]
 
     def take_model(self, kind: str, step_id: str | None, attempt: int | None, span: str | None) -> str | None:
         """The model used last for a line, or None. Forgets the calls of lines that are added once, after their
@@ -39,16 +39,16 @@ class ModelCalls:
         """
         match kind:
             case "plan" | "translation" | "route":
-                question = self._asked.pop((kind, None, None), None)
+                call = self._calls.pop((kind, None, None), None)
             case "supervision":
-                question = self._asked.pop((kind, step_id, attempt), None)
+                call = self._calls.pop((kind, step_id, attempt), None)
             case "step" | "completion":
-                question = self._asked.get(("step", step_id, attempt))
+                call = self._calls.get(("step", step_id, attempt))
             case "subagent":
-                question = self._asked.get((kind, span, None))
+                call = self._calls.get((kind, span, None))
             case _:
-                question = None
-        return None if question is None else question[0]
+                call = None
+        return None if call is None else call[0]
 
 
 def _build_line_key(event: ev.Event, body: ev.ModelReturned) -> LineKey | None:

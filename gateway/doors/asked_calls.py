@@ -36,7 +36,7 @@ async def ask_person(
     asking.
     """
     service, withheld = stepgate.service, withheld or {}
-    if service.redact_request(AgentRequest(metadata=withheld)).metadata != withheld:
+    if service.redact_json(withheld) != withheld:
         raise BadRequestError("the request holds a secret of this gateway; name a stored credential instead")
     request = AgentRequest(metadata={"tool_calls": [{"tool": tool, "args": args}]})
     room = Room(id=stepgate.rooms.get(None, caller.owner).id, tools=(tool,), supervision="checks", memory=False)

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any
 
 from agent.core.models import JsonObject, Room
-from agent.planning.request import PlanningRequest
+from agent.planning.request import PlanningRequest, RoundCall
 from agent.tools import READ_ONLY, ToolAnnotations, ToolSpec
 from agent.tools.catalogue import Catalogue
 
@@ -52,6 +51,6 @@ def list_many_tools(count: int) -> tuple[ToolSpec, ...]:
     return (*others[:middle], WEATHER, *others[middle:])
 
 
-def build_request(question: str, tools: Sequence[ToolSpec], **fields: Any) -> PlanningRequest:
-    """The prompt of a planner."""
-    return PlanningRequest(question, _ROOM, Catalogue(tools=tuple(tools)), **fields)
+def build_request(question: str, tools: Sequence[ToolSpec], *, rounds: tuple[RoundCall, ...] = ()) -> PlanningRequest:
+    """The input of a planner, after the calls of these rounds."""
+    return PlanningRequest(question, _ROOM, Catalogue(tools=tuple(tools)), rounds=rounds)

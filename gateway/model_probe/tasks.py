@@ -4,7 +4,7 @@ The tasks are the probe's own: no task of the evaluation, and nothing of the use
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from agent.core.models import JsonObject
@@ -15,7 +15,7 @@ from agent.llm.prompts import format_block, render
 from agent.planning.parse import parse_strict, strip_thinking
 from agent.planning.planned import Planned
 from agent.planning.planner import PlannerAgent
-from agent.planning.request import PlanningRequest, RoundCall
+from agent.planning.request import AnswerRules, PlanningRequest, RoundCall
 from agent.planning.rounds.planner import RoundPlanner
 from agent.text.language import LanguageDetector
 from gateway.model_probe.asked_model import AskedModel
@@ -107,7 +107,7 @@ def _plan(name: str, question: str, **tools: dict[str, str | int]) -> ProbeTask:
     """The task of planning all of a request at once: every one of `tools`, with these inputs."""
 
     async def run(model: AskedModel) -> TaskResult:
-        planned = await PlannerAgent(model).plan(build_request(question, TOOLS, answer_form="empty"))
+        planned = await PlannerAgent(model).plan(replace(build_request(question, TOOLS), answer=AnswerRules("empty")))
         return _judge_calls(planned, tools)
 
     return ProbeTask("plans", name, run)
@@ -117,7 +117,7 @@ def _chat(name: str, question: str) -> ProbeTask:
     """The task of answering small talk although the question is asked whether a tool is needed."""
 
     async def run(model: AskedModel) -> TaskResult:
-        planned = await RoundPlanner(model).plan(build_request(question, TOOLS, checks_answers=True))
+        planned = await RoundPlanner(model).plan(replace(build_request(question, TOOLS), checks_answers=True))
         if planned.effective != "llm":
             return TaskResult(False, planned.fallback_reason or "no plan")
         return TaskResult(False, "false alarm") if _list_tools(planned) else TaskResult(True)

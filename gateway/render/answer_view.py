@@ -73,14 +73,14 @@ def _list_replies(events: Sequence[ev.Event]) -> list[JsonValue]:
     decide on several requests of a question.
     """
     replies: list[JsonValue] = []
-    question: list[str] = []
+    latest: list[str] = []
     for event in events:
         match event.body:
             case ev.RunWaiting():
-                question = []
+                latest = []
             case ev.ApprovalDecided(decision=decision, reason=reason) if decision != "expired":
-                if (reason or decision) not in question:
-                    question.append(reason or decision)
+                if (reason or decision) not in latest:
+                    latest.append(reason or decision)
                     replies.append(reason or decision)
     return replies
 

@@ -13,6 +13,7 @@ import pytest
 from agent.core.errors import ToolError
 from agent.core.models import Room
 from agent.llm.prompts import format_block, quote_inline
+from agent.planning.request import EarlierPlans
 from agent.planning.rounds.prompt import build_round_messages
 from tests.integration.test_approval import ask
 from tests.integration.test_engine import write_skill
@@ -150,7 +151,7 @@ async def test_results_and_errors_of_rounds_are_data(tmp_path: Path, texts: tupl
 
 
 def test_a_new_plan_in_rounds_gets_its_reason_as_data() -> None:
-    messages = build_round_messages(asking("go on", replan_reason=ORDER), ())
+    messages = build_round_messages(asking("go on", earlier_plans=EarlierPlans(replan_reason=ORDER)), ())
     assert find_unfenced([("planner", str(one["role"]), str(one["content"])) for one in messages]) == []
 
 

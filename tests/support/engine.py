@@ -25,8 +25,8 @@ from agent.run_context.memory import MemoryStore
 from agent.run_context.run import Run
 from agent.runs.response import build_response
 from agent.runs.rooms import Rooms
-from agent.runs.run_worker import ServiceLimits, make_worker_name
-from agent.runs.service import AgentService
+from agent.runs.run_worker import RunWorker, ServiceLimits, make_worker_name
+from agent.runs.service import Admission, AgentService
 from agent.skills import SkillLibrary, SkillRoot
 from agent.storage.journal_sqlite import SqliteStore
 from agent.subagents import RegisteredSubAgent, SubAgentClass, make_spawn_tools, register_subagents
@@ -150,14 +150,14 @@ async def engine_bench(
             request, wanted, owner, registry=registry, skills=engine.skills, settings=configured, sees_pictures=sees
         )
 
+    executor = RunExecutor(engine, name, driver)
+    limits = ServiceLimits(lease_s=configured.lease_seconds)
     service = AgentService(
         store.journal,
-        RunExecutor(engine, name, driver),
+        RunWorker[Run](store.journal, executor, worker=name, limits=limits),
+        executor,
         rooms,
-        validate,
-        worker=name,
-        limits=ServiceLimits(lease_s=configured.lease_seconds),
-        list_approval_exempt=registry.list_approval_exempt,
+        Admission(validate, list_approval_exempt=registry.list_approval_exempt),
     )
     try:
         yield Bench(engine, service, client, cast("SqliteStore", store), library)

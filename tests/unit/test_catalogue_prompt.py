@@ -4,7 +4,7 @@ import pytest
 
 from agent.core.models import JsonObject, Room
 from agent.planning.prompt import build_messages
-from agent.planning.request import PlanningRequest
+from agent.planning.request import AnswerRules, PlanningRequest
 from agent.run_context.token_estimates import CHARS_PER_TOKEN
 from agent.tools.catalogue import Catalogue, CatalogueView
 from tests.support.catalogues import EverydayRequest, load_requests, load_specs
@@ -21,7 +21,12 @@ GROUND = "\n".join(
 def prompt(request: EverydayRequest) -> tuple[tuple[JsonObject, ...], CatalogueView]:
     view = LARGE.show(request.text)
     asked = PlanningRequest(
-        question=request.text, room=Room(id="r"), catalogue=LARGE, answer_form="text", may_ask=True, ground=GROUND
+        question=request.text,
+        room=Room(id="r"),
+        catalogue=LARGE,
+        answer=AnswerRules("text"),
+        may_ask=True,
+        ground=GROUND,
     )
     return build_messages(asked, view), view
 

@@ -38,7 +38,7 @@ from agent.planning.planner import PlannerAgent
 from agent.planning.request import PlanningRequest
 from agent.planning.required import add_required_tools
 from agent.planning.rounds.planner import RoundPlanner
-from agent.planning.rules import RulePlanner
+from agent.planning.rules import RulePlanner, plan_by_rules
 from agent.policy.approval import get_plan_feedback
 from agent.policy.guardrails.message_labels import split_attachments
 from agent.policy.guardrails.run_links import split_messages
@@ -217,15 +217,12 @@ async def _make_plan(run: Run, request: PlanningRequest) -> Planned:
     if run.engine.settings.planner_mode == "rules":
         return build_ruled(RulePlanner().plan(request, has_model=run.works_with_model))
     if not run.has_model:
-        ruled = RulePlanner().plan(request).model_copy(update={"origin_reason": NO_MODEL})
-        if run.engine.settings.planner_mode == "auto":  # the settings do not require a model, so this is no fallback
-            return build_ruled(ruled)
-        return Planned(plan=ruled, requested="llm", effective="rules", fallback_reason=NO_MODEL, rejected=())
+        ruled = plan_by_rules(request, NO_MODEL)
+        # In the mode `auto` the settings do not require a model, so that rules are no fallback.
+        return build_ruled(ruled.plan) if run.engine.settings.planner_mode == "auto" else ruled
     if _is_planner_refused(run):
-        ruled = RulePlanner().plan(request, has_model=run.works_with_model)
-        ruled = ruled.model_copy(update={"origin_reason": PLANNER_REFUSED})
-        return Planned(plan=ruled, requested="llm", effective="rules", fallback_reason=PLANNER_REFUSED, rejected=())
-    call = PlannerCall(run, request.answer_form)
+        return plan_by_rules(request, PLANNER_REFUSED, has_model=run.works_with_model)
+    call = PlannerCall(run, request.answer.form)
     kind = RoundPlanner if request.decides_in_rounds else PlannerAgent
     planner = kind(call, has_writer=run.works_with_model)
     planned = await planner.plan(request)

@@ -1,6 +1,5 @@
 """The request of a run to its planner: what was asked, what may be called and what happened so far."""
 
-from dataclasses import replace
 from zoneinfo import ZoneInfo
 
 from agent.core.models import Outcome, PlanStep
@@ -14,7 +13,15 @@ from agent.execution.repeated_calls import may_have_happened
 from agent.execution.rounds import build_round_catalogue, list_round_calls
 from agent.execution.run_catalogue import build_catalogue
 from agent.planning.open_parts import find_allowed_changes, has_changed, list_open_parts, list_untried_parts
-from agent.planning.request import CompletedStep, PlanningRequest
+from agent.planning.request import (
+    NO_EARLIER_PLANS,
+    NO_ROUNDS,
+    AnswerRules,
+    CompletedStep,
+    EarlierPlans,
+    PlanningRequest,
+    RoundProgress,
+)
 from agent.planning.required import extract_context
 from agent.policy.approval import asks_about_changes, get_plan_feedback
 from agent.run_context.message_labels import collect_replies, list_days
@@ -27,77 +34,87 @@ from agent.tools.catalogue import Catalogue
 async def build_planning_request(run: Run, reason: str | None) -> PlanningRequest:
     """What the planner of a run needs for its next plan; `reason` is why the last one is replaced. Raises
     `StoreError`."""
-    state, room = run.state, run.room
-    previous = state.plan_steps
-    completed = []
-    redo = _list_steps_to_redo(state)
-    for step in state.list_succeeded_steps():
-        if step.id in redo:
-            continue
-        output = state.get_step(step.id).output
-        if output is not None and step.is_work:
-            loaded = await load_output(run, output)
-            completed.append(CompletedStep(step=step, text=loaded.text, tainted=loaded.tainted))
+    state, room, in_rounds = run.state, run.room, run.decides_in_rounds
     retrieved = state.retrieval
     question = state.understanding.question if state.understanding else state.prompt
     metadata = state.request.metadata
-    in_rounds = run.decides_in_rounds
     zone = ZoneInfo(run.engine.settings.timezone)
     # Rounds share one catalogue, which endpoints keep in their cache. Their changes after text from outside are asked
     # about one by one.
     catalogue = await build_round_catalogue(run) if in_rounds else _build_plan_catalogue(run, reason)
-    request = PlanningRequest(
+    return PlanningRequest(
         question=question,
         room=room,
         catalogue=catalogue,
         history=retrieved.history if retrieved else (),
         # External text must not influence the plan. The answer may still quote it as data.
         memories=tuple(item for item in retrieved.items if not item.tainted) if retrieved else (),
-        completed=tuple(completed),
-        replan_reason=reason,
-        previous=state.plan,
-        used_ids=frozenset(state.steps_of_all_plans),
-        failed=tuple(step for step in previous if state.get_step(step.id).status != "succeeded"),
         original=state.prompt,
         context=extract_context(metadata) if "context" in metadata else {},
-        happened=_list_effects_not_to_repeat(state),
         topics=run.engine.extensions.match_topics(room, f"{state.prompt}\n{question}", metadata),
-        redo=_list_tools_to_redo(state)
-        | {step.tool for step in previous if state.get_step(step.id).status == "replan"},
-        tainted=state.tainted,
-        needs_completion=bool(room.persona) or room.citations or "response_format" in state.request.options,
-        answer_form=choose_answer_form(run),
-        may_ask=state.request.interactive and not state.is_hidden and not requires_tools(run),
-        replies=tuple(reply.text for reply in collect_replies(state)),
+        ground=await build_ground(run, catalogue) if run.plans_with_model else "",
         named_days=list_days(state, zone),
         zone=zone,
+        replies=tuple(reply.text for reply in collect_replies(state)),
         earlier_results=retrieved.earlier_results if retrieved else (),
-        instructions=_join_caller_instructions(state),
-        ground=await build_ground(run, catalogue) if run.plans_with_model else "",
-        answer_language=_get_answer_language(state),
-        has_read_outside=has_read_outside(state),
-        may_call=state.round_count < room.budgets.max_rounds,
+        answer=_build_answer_rules(run),
+        may_ask=state.request.interactive and not state.is_hidden and not requires_tools(run),
         checks_answers=run.profile.checks_answers,
+        earlier_plans=await _collect_earlier_plans(run, reason) if state.plan is not None else NO_EARLIER_PLANS,
         # A first plan follows no verdict.
         find_problems=None if in_rounds or state.plan is None else make_order_check(run),
+        decides_in_rounds=in_rounds,
+        rounds=await list_round_calls(run) if in_rounds else (),
+        progress=_build_progress(run) if in_rounds else NO_ROUNDS,
     )
-    return await _add_rounds(run, request) if in_rounds else request
 
 
-async def _add_rounds(run: Run, request: PlanningRequest) -> PlanningRequest:
-    """The request with what the rounds of the run have found so far."""
+def _build_answer_rules(run: Run) -> AnswerRules:
+    """What the room and the caller require of the answer."""
+    state, room = run.state, run.room
+    return AnswerRules(
+        form=choose_answer_form(run),
+        needs_completion=bool(room.persona) or room.citations or "response_format" in state.request.options,
+        instructions=_join_caller_instructions(state),
+        language=_get_answer_language(state),
+    )
+
+
+async def _collect_earlier_plans(run: Run, reason: str | None) -> EarlierPlans:
+    """What the plans so far leave to the next one. Raises `StoreError`."""
     state = run.state
-    return replace(
-        request,
-        rounds=await list_round_calls(run),
-        decides_in_rounds=True,
+    dropped = _list_steps_to_redo(state)
+    completed = {}
+    for step in state.list_succeeded_steps():
+        output = state.get_step(step.id).output
+        if step.is_work and step.id not in dropped and output is not None:
+            loaded = await load_output(run, output)
+            completed[step.id] = CompletedStep(step=step, text=loaded.text, tainted=loaded.tainted)
+    replanned = {step.tool for step in state.plan_steps if state.get_step(step.id).status == "replan"}
+    return EarlierPlans(
+        last=state.plan,
+        replan_reason=reason,
+        completed=completed,
+        failed=tuple(step for step in state.plan_steps if state.get_step(step.id).status != "succeeded"),
+        happened=_list_effects_not_to_repeat(state),
+        used_ids=frozenset(state.steps_of_all_plans),
+        redo=_list_tools_to_redo(state) | replanned,
+    )
+
+
+def _build_progress(run: Run) -> RoundProgress:
+    """What the rounds of the run have found so far."""
+    state = run.state
+    return RoundProgress(
         open_parts=list_open_parts(state),
-        asks_about_changes=asks_about_changes(state),
         untried_parts=list_untried_parts(state),
         has_changed=has_changed(state),
+        has_read_outside=has_read_outside(state),
         may_change=find_allowed_changes(state),
         need=next((one.need for one in reversed(state.plans) if one.need), ""),
         doubt=find_doubt(state, state.plan) if state.plan is not None else "",
+        asks_about_changes=asks_about_changes(state),
+        may_call=state.round_count < run.room.budgets.max_rounds,
     )
 
 

@@ -22,13 +22,22 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 class CallError(EmbedderError):
-    """A failed call. `passing` says that the same call may succeed later, `too_many` that one with fewer texts may.
-    `retry_after_s` is the wait the endpoint asks for, in seconds.
+    """Raised for a failed call. `is_transient` says that the same call may succeed later, `has_too_many_texts` that one
+    with fewer texts may. `retry_after_s` is the wait that the endpoint asks for, in seconds.
     """
 
-    passing = False
-    too_many = False
-    retry_after_s: float | None = None
+    def __init__(
+        self,
+        message: str,
+        *,
+        is_transient: bool = False,
+        has_too_many_texts: bool = False,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(message, agent_id="embedder")
+        self.is_transient = is_transient
+        self.has_too_many_texts = has_too_many_texts
+        self.retry_after_s = retry_after_s
 
 
 class Batches:
@@ -54,9 +63,9 @@ class Batches:
         while start < len(texts):
             part = texts[start : start + self._size]
             try:
-                parts.append(await self._patiently(part))
+                parts.append(await self._call_with_retries(part))
             except CallError as error:
-                if error.too_many and len(part) > 1:
+                if error.has_too_many_texts and len(part) > 1:
                     self._size = len(part) // 2
                     continue
                 self._failed = (monotonic(), error.message)
@@ -67,13 +76,13 @@ class Batches:
             raise EmbedderError(f"{self._name} changed its model between two calls", agent_id="embedder")
         return Embedded(parts[0].space, tuple(vector for part in parts for vector in part.vectors))
 
-    async def _patiently(self, texts: Sequence[str]) -> Embedded:
+    async def _call_with_retries(self, texts: Sequence[str]) -> Embedded:
         for attempt in range(RETRIES):
             try:
                 return await self._call(texts)
             except CallError as error:
                 wait = error.retry_after_s
-                if not error.passing or (wait or 0.0) > LONGEST_WAIT_S:
+                if not error.is_transient or (wait or 0.0) > LONGEST_WAIT_S:
                     raise
                 if wait is None:
                     wait = FIRST_BACKOFF_S * 2.0**attempt * (0.5 + random.random() / 2)  # noqa: S311 - jitter, no secret

@@ -59,17 +59,16 @@ class HttpEmbedder:
             async with asyncio.timeout(self._timeout_s):
                 response, reply = await self._post(body)
         except (httpx.TimeoutException, TimeoutError) as error:
-            raise self._make_error(f"returned no vectors within {self._timeout_s:g} s") from error
+            raise CallError(f"{self._url} returned no vectors within {self._timeout_s:g} s") from error
         except httpx.HTTPError as error:
-            unreached = self._make_error(f"cannot be reached: {str(error) or type(error).__name__}")
-            unreached.passing = True
-            raise unreached from error
+            reason = str(error) or type(error).__name__
+            raise CallError(f"{self._url} cannot be reached: {reason}", is_transient=True) from error
         if response.status_code >= 400:
             raise self._make_refusal(response, reply)
         try:
             data: Any = json.loads(reply)
         except (ValueError, RecursionError) as error:
-            raise self._make_error("sent no embeddings") from error
+            raise CallError(f"{self._url} sent no embeddings") from error
         return read_vectors(data, len(texts), self._url, self._model)
 
     async def _post(self, body: dict[str, Any]) -> tuple[httpx.Response, bytes]:
@@ -78,16 +77,14 @@ class HttpEmbedder:
             async for chunk in response.aiter_bytes():
                 reply += chunk
                 if len(reply) > MAX_REPLY_BYTES:
-                    raise self._make_error(f"sent more than {MAX_REPLY_BYTES:,} bytes")
+                    raise CallError(f"{self._url} sent more than {MAX_REPLY_BYTES:,} bytes")
             return response, bytes(reply)
 
     def _make_refusal(self, response: httpx.Response, reply: bytes) -> CallError:
         status, reason = response.status_code, extract_provider_message(reply)
-        error = self._make_error(f"answered {status}: {reason}")
-        error.passing = status in {408, 425, 429} or status >= 500
-        error.too_many = status == 413 or (status in {400, 422} and _TOO_MANY.search(reason) is not None)
-        error.retry_after_s = parse_retry_after(response.headers)
-        return error
-
-    def _make_error(self, said: str) -> CallError:
-        return CallError(f"{self._url} {said}", agent_id="embedder")
+        return CallError(
+            f"{self._url} answered {status}: {reason}",
+            is_transient=status in {408, 425, 429} or status >= 500,
+            has_too_many_texts=status == 413 or (status in {400, 422} and _TOO_MANY.search(reason) is not None),
+            retry_after_s=parse_retry_after(response.headers),
+        )

@@ -18,11 +18,9 @@ def read_vectors(data: Any, count: int, who: str, model: str | None) -> Embedded
         vectors = tuple(tuple(float(number) for number in entry["embedding"]) for entry in entries)
         named = str(data.get("model") or "")
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise CallError(f"{who} sent no embeddings", agent_id="embedder") from error
+        raise CallError(f"{who} sent no embeddings") from error
     if len(vectors) != count or len({len(vector) for vector in vectors}) != 1 or not vectors[0]:
-        raise CallError(
-            f"{who} sent {len(vectors)} vectors for {count} texts, or of unequal length", agent_id="embedder"
-        )
+        raise CallError(f"{who} sent {len(vectors)} vectors for {count} texts, or of unequal length")
     if not all(math.isfinite(number) for vector in vectors for number in vector):
-        raise CallError(f"{who} sent values that are not numbers", agent_id="embedder")
+        raise CallError(f"{who} sent values that are not numbers")
     return Embedded(VectorSpace(model or named or "default", len(vectors[0])), vectors)

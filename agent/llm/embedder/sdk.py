@@ -50,14 +50,13 @@ class LiteLLMEmbedder:
                     **self._options,
                 )
         except TimeoutError as error:
-            raise self._make_error(f"returned no vectors within {self._timeout_s:g} s") from error
+            message = f"the embeddings model {self._model} returned no vectors within {self._timeout_s:g} s"
+            raise CallError(message) from error
         except Exception as error:  # the SDK lets errors of many libraries through
             translated = translate_error(litellm, error)
-            failed = self._make_error(f"failed: {translated.message}")
-            failed.passing = isinstance(translated, ModelDownError | ModelRateLimitError)
-            failed.retry_after_s = translated.retry_after_s
-            raise failed from error
+            raise CallError(
+                f"the embeddings model {self._model} failed: {translated.message}",
+                is_transient=isinstance(translated, ModelDownError | ModelRateLimitError),
+                retry_after_s=translated.retry_after_s,
+            ) from error
         return read_vectors(response.model_dump(), len(texts), self._model, self._model)
-
-    def _make_error(self, said: str) -> CallError:
-        return CallError(f"the embeddings model {self._model} {said}", agent_id="embedder")

@@ -76,7 +76,7 @@ async def ask_for_all_changes(
     Beside calls that read, all changes wait for the results unless the request gives their values. The parts of the
     request that are open are then in `todo`, and no longer in the dialogue."""
     decided = _list_decided(request, decision.data)
-    if not request.asks_about_changes or not decided or any(FOR_EACH in one.inputs for one in decided):
+    if not request.progress.asks_about_changes or not decided or any(FOR_EACH in one.inputs for one in decided):
         return decision
     parts = [*dict.fromkeys((*dialogue.parts, *list_todo(decision.data)))]
     served = {str(call.get("intent") or "") for call in list_calls(decision.data)}
@@ -129,7 +129,7 @@ def _changes(spec: ToolSpec) -> bool:
 def _names_change(part: str, request: PlanningRequest) -> bool:
     """Whether a tool that a person is asked about is among those that the words of a part fit best. The words of
     another language fit none: each part may name a change there."""
-    if request.answer_language:
+    if request.answer.language:
         return True
     scores = request.catalogue.index.compute_scores(part)
     highest = max(scores.values(), default=0.0)

@@ -82,7 +82,7 @@ class ChangeQuestions:
         After text from outside was read, one that has nothing to do with the request's words is refused at once, unless
         the model is asked whether the request wants a change: "ok, halfway please" names nothing."""
         fitting = _select_fitting(request, dialogue.tools, list_calls(decision.data)) & lines.keys()
-        if request.has_read_outside and not fitting and not request.checks_answers:
+        if request.progress.has_read_outside and not fitting and not request.checks_answers:
             return frozenset()
         if dialogue.may_change is None and request.checks_answers and not await self._wants_change(request, dialogue):
             dialogue.may_change = frozenset()
@@ -92,7 +92,7 @@ class ChangeQuestions:
             dialogue.may_change = _prefer_called(request, dialogue, chosen, list_calls(decision.data))
             # The one that stands first is named for its place.
             dialogue.named_changes = (chosen or frozenset()) - (dialogue.may_change or frozenset()) - {*[*lines][:1]}
-        if dialogue.may_change is None and not request.has_read_outside:
+        if dialogue.may_change is None and not request.progress.has_read_outside:
             return lines.keys()  # the endpoint ignores the schema, and only the user can have asked for it
         allowed = dialogue.may_change or frozenset()
         # What is remembered is not asked about again: unasked, it is just noise.
@@ -135,7 +135,9 @@ def list_changing_lines(request: PlanningRequest, tools: Sequence[ToolSpec]) -> 
     known: they count once a text from outside may have chosen them."""
     skills = [card for card in request.catalogue.skills if card.effect != "read"]
     changing = [
-        spec for spec in tools if spec.effect != "read" and (spec.origin != CLIENT_ORIGIN or request.has_read_outside)
+        spec
+        for spec in tools
+        if spec.effect != "read" and (spec.origin != CLIENT_ORIGIN or request.progress.has_read_outside)
     ]
     lines = {card.name: format_skill_line(card) for card in skills}
     return lines | {spec.name: format_tool_line(spec) for spec in changing}
@@ -185,7 +187,7 @@ def _select_named(request: PlanningRequest, dialogue: Dialogue, decision: PlanRe
     Asked about a second change alone, a small model says yes to it. A step in the words of a request in another
     language is translated, so all tools count there."""
     calls = list_calls(decision.data)
-    if request.answer_language:
+    if request.answer.language:
         return frozenset(str(call.get("tool")) for call in calls)
     parts = [*list_todo(decision.data), *dialogue.parts]
     spoken_terms = {*extract_terms("\n".join((request.question, *(message.content for message in request.history))))}

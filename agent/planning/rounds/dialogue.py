@@ -111,7 +111,7 @@ class Dialogue:
     @property
     def is_untried(self) -> bool:
         """Whether the first open part waits for a call that can be made now."""
-        return bool(self.parts) and self.parts[0] in self.request.untried_parts
+        return bool(self.parts) and self.parts[0] in self.request.progress.untried_parts
 
     def build_schema(self) -> ResponseSchema:
         """The schema of the next reply."""
@@ -125,7 +125,7 @@ class Dialogue:
         self.parts = []
         self.must_call = True
         self.tools = tuple(spec for spec in self.tools if not spec.has_side_effect)
-        self._add_to_last(render("decide_doubt", doubt=quote_inline(self.request.doubt)))
+        self._add_to_last(render("decide_doubt", doubt=quote_inline(self.request.progress.doubt)))
 
     def follow_look(self) -> None:
         """Has the next decision call a tool that works on what the last round looked at, with its inputs explained."""
@@ -166,7 +166,8 @@ class Dialogue:
         if self.parts:
             self.add_turn(encode_decision(ANSWER), build_reminder(self.request, self.parts))
         else:  # without the questions about parts: after them, a small model calls again what it has called
-            self.messages = build_round_messages(replace(self.request, open_parts=()), tools)
+            progress = replace(self.request.progress, open_parts=())
+            self.messages = build_round_messages(replace(self.request, progress=progress), tools)
 
     def call_now(self, tool: str) -> None:
         """Has the next decision call this tool, after the model took the request for done."""

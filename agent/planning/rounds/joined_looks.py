@@ -140,10 +140,10 @@ def _replace_described(args: JsonObject, value: str, named: Sequence[JsonObject]
 def list_next_looks(request: PlanningRequest) -> list[NextCall]:
     """The calls that find what belongs to the one thing that was identified, where a part of the request is open: those
     that fit its words best, if any do."""
-    looks = list_further_looks(request) if request.open_parts else []
+    looks = list_further_looks(request) if request.progress.open_parts else []
     index = request.catalogue.index
     best: list[NextCall] = []
-    for part in request.open_parts:
+    for part in request.progress.open_parts:
         scores = index.compute_scores(part)
         most = max((scores[one.tool] for one in looks), default=0.0)
         best += [one for one in looks if most and scores[one.tool] == most and one not in best]

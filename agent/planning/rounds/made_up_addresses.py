@@ -21,7 +21,7 @@ def holds_made_up_address(inputs: JsonValue, request: PlanningRequest) -> bool:
     hosts = [_read_host(leaf) for _, leaf in iter_leaves(inputs) if isinstance(leaf, str)]
     if not any(hosts):
         return False
-    text = "\n".join((*list_known_texts(request), request.instructions, request.room.system_prompt)).casefold()
+    text = "\n".join((*list_known_texts(request), request.answer.instructions, request.room.system_prompt)).casefold()
     return any(host and not _is_named(host, text) for host in hosts)
 
 

@@ -222,7 +222,7 @@ def leave_out_unasked_texts(spec: ToolSpec, args: JsonObject, request: PlanningR
     needed = spec.required
     texts = {name: value for name, value in args.items() if name not in needed and isinstance(value, str)}
     written = {name for name, value in texts.items() if len(WORD.findall(value)) >= DESCRIBING_WORDS}
-    if not written or request.answer_language:
+    if not written or request.answer.language:
         return args
     words = KnownWords(list_known_texts(request))
     spoken_of = {name for name in written if any(map(words.hold, split_words(split_name(name))))}

@@ -55,7 +55,7 @@ from agent.planning.rounds.steps import (
 )
 from agent.planning.rounds.tidy_calls import tidy_calls
 from agent.planning.rounds.tool_need import ask_need, fits_request, follows_own_thing, may_need_tool
-from agent.planning.rules import RulePlanner
+from agent.planning.rules import plan_by_rules
 from agent.planning.validate import format_problems
 from agent.tools.catalogue import CatalogueIndex
 from agent.tools.client_tools import CLIENT_ORIGIN
@@ -80,7 +80,7 @@ class RoundPlanner:
         if dialogue is None:
             return _build_answer(request)
         with suppress(PlanInvalidError):  # then the model finds another way
-            again = make_ruled_round(request) if not request.doubt else None
+            again = make_ruled_round(request) if not request.progress.doubt else None
             if again is not None:
                 return again
         try:
@@ -153,7 +153,7 @@ class RoundPlanner:
         dialogue.refusals += 1
         is_known = isinstance(error, RepeatedCallError) and not error.call.failed
         is_forced = _is_forced_change(dialogue, error)
-        gives_up = dialogue.refusals > 1 or is_forced or (is_known and (dialogue.parts or not request.doubt))
+        gives_up = dialogue.refusals > 1 or is_forced or (is_known and (dialogue.parts or not request.progress.doubt))
         if not gives_up:
             dialogue.rule_out(error)
             dialogue.add_turn(reply.text, render("planner_reask", problems=format_problems(error.problems)))
@@ -228,7 +228,8 @@ class RoundPlanner:
                 raise
         else:
             planned = self._build_planned(request, decision, dialogue)
-        new = [step for step in planned.plan.steps if step.id not in request.used_ids and not planned.question]
+        used_ids = request.earlier_plans.used_ids
+        new = [step for step in planned.plan.steps if step.id not in used_ids and not planned.question]
         part = dialogue.parts[0] if dialogue.parts else ""
         joined = make_join_round(request, new, part, dialogue.may_change)
         return joined or self._check_values(request, dialogue, planned)
@@ -305,7 +306,7 @@ class RoundPlanner:
         """The round if the values of its changes come from somewhere, and name one thing. Else raises
         `MadeUpValueError`, once; then the user is asked for the value, or must see the change, unless other parts are
         open: a small model counts on in a list of things that ends earlier."""
-        steps = [step for step in planned.plan.steps if step.id not in request.used_ids]
+        steps = [step for step in planned.plan.steps if step.id not in request.earlier_plans.used_ids]
         if planned.question or not any(map(request.catalogue.has_side_effect, steps)):
             return planned
         names = find_shared_names(steps, request) if request.may_ask else ()
@@ -354,31 +355,31 @@ class RoundPlanner:
         if TOGETHER in decision.data and sum(map(request.catalogue.has_side_effect, steps)) > 1:
             args[TOGETHER] = [step.id for step in steps]
         steps = (*steps, *{look.id: look for look in looks.values()}.values())
-        plan = made.model_copy(update={"steps": (*steps, build_plan_more(request.used_ids, steps, args))})
+        plan = made.model_copy(update={"steps": (*steps, build_plan_more(request.earlier_plans.used_ids, steps, args))})
         return Planned(append_new_steps(plan, request), "llm", "llm", adjusted=tuple(notes))
 
     def _plan_by_rules(
         self, request: PlanningRequest, dialogue: Dialogue, reason: str, unreachable: ModelUnreachableError | None
     ) -> Planned:
-        ruled = RulePlanner().plan(request, has_model=self._has_writer).model_copy(update={"origin_reason": reason})
-        return Planned(ruled, "llm", "rules", reason, tuple(dialogue.rejected), unreachable=unreachable)
+        rejected = tuple(dialogue.rejected)
+        return plan_by_rules(request, reason, has_model=self._has_writer, rejected=rejected, unreachable=unreachable)
 
 
 def _begin_dialogue(request: PlanningRequest) -> Dialogue | None:
     """What the next decision is asked with; None where the answer follows without one."""
-    tools = choose_tools(request.catalogue, request.question)
+    tools, progress = choose_tools(request.catalogue, request.question), request.progress
     dialogue = Dialogue(
         request,
         build_round_messages(request, tools),
         list_offered(request, tools),
         is_questioned=not request.checks_answers,
-        parts=[part for part in request.open_parts if not is_made(part, request.rounds)],
-        may_change=request.may_change,
-        need=request.need,
+        parts=[part for part in progress.open_parts if not is_made(part, request.rounds)],
+        may_change=progress.may_change,
+        need=progress.need,
     )
-    if request.doubt and request.may_call:
+    if progress.doubt and progress.may_call:
         dialogue.look_again()
-    elif not request.may_call or (request.has_changed and not request.open_parts) or request.goes_in_circles:
+    elif not progress.may_call or (progress.has_changed and not progress.open_parts) or request.goes_in_circles:
         return None
     elif dialogue.is_untried:
         dialogue.follow_look()

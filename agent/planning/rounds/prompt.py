@@ -50,7 +50,7 @@ def choose_tools(catalogue: Catalogue, question: str, query: str = "") -> tuple[
 def list_offered(request: PlanningRequest, tools: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
     """Those of the tools in the prompt that a decision may call. The prompt names the others, too: its beginning is the
     same for all requests."""
-    if not request.checks_answers or request.answer_language:
+    if not request.checks_answers or request.answer.language:
         return tuple(tools)
     scores = CatalogueIndex([*tools]).compute_scores("\n".join((*request.last_turn, request.question)))
     return tuple(spec for spec in tools if not spec.hints.is_called_by_name or scores.get(spec.name, 0.0) > 0)
@@ -63,8 +63,8 @@ def build_round_messages(request: PlanningRequest, tools: Sequence[ToolSpec]) ->
     messages.append({"role": "user", "content": "\n".join((*format_context(request), question))})
     for _, calls in groupby(request.rounds, key=lambda call: call.number):
         messages += _build_round(request, list(calls))
-    if request.rounds or request.replan_reason is not None:
-        messages[-1]["content"] = f"{messages[-1]['content']}\n{build_reminder(request, request.open_parts)}"
+    if request.rounds or request.earlier_plans.replan_reason is not None:
+        messages[-1]["content"] = f"{messages[-1]['content']}\n{build_reminder(request, request.progress.open_parts)}"
     return tuple(messages)
 
 
@@ -74,7 +74,7 @@ def encode_decision(decision: JsonObject) -> str:
 
 
 def _build_system(request: PlanningRequest, tools: Sequence[ToolSpec]) -> str:
-    instructions = "\n\n".join(part for part in (request.room.system_prompt, request.instructions) if part)
+    instructions = "\n\n".join(part for part in (request.room.system_prompt, request.answer.instructions) if part)
     skills = [format_skill_line(card) for card in request.catalogue.skills]
     others = [spec for spec in tools if is_from_outside(spec)]
     own = [spec for spec in tools if spec not in others]
@@ -171,13 +171,13 @@ def _shorten_result(request: PlanningRequest, call: RoundCall, limit: int) -> st
 def build_reminder(request: PlanningRequest, parts: Sequence[str]) -> str:
     """The end of the newest message, after all results: why the plan changes, the request once more, and the
     next of its open parts."""
-    reason = request.replan_reason
+    reason = request.earlier_plans.replan_reason
     failed = any(call.failed for call in request.rounds)
     note = format_block("replan", truncate(reason, RESULT_CHARS)) + "\n" if reason is not None and not failed else ""
     question = truncate(request.question, QUESTION_AGAIN_CHARS)
-    if request.may_call and parts:
+    if request.progress.may_call and parts:
         return note + render("decide_part", request=question, part=quote_inline(parts[0]))
-    return note + render("decide_next" if request.may_call else "decide_last", request=question)
+    return note + render("decide_next" if request.progress.may_call else "decide_last", request=question)
 
 
 def say(role: str, content: str) -> JsonObject:

@@ -85,7 +85,7 @@ def make_join_round(
 
 def _apply(rule: _Rule, request: PlanningRequest) -> Planned | None:
     calls = rule.list_calls(request)
-    return _build_round(request, rule, calls, request.may_change) if calls else None
+    return _build_round(request, rule, calls, request.progress.may_change) if calls else None
 
 
 def _build_round(
@@ -93,14 +93,14 @@ def _build_round(
 ) -> Planned:
     steps: list[JsonValue] = [{"tool": call.tool, "inputs": call.args, "intent": call.part} for call in calls]
     made = build_plan_steps({"steps": steps}, request)
-    before = request.open_parts or ((calls[0].part,) if rule is JOINS and calls[0].part else ())
+    before = request.progress.open_parts or ((calls[0].part,) if rule is JOINS and calls[0].part else ())
     if rule.looks_up and before:
         args = divide_parts(before, before, made.steps, made.steps, request.catalogue.index, looks_up=True)
     else:
         args = serve_parts(before, {step.id: call.part for step, call in zip(made.steps, calls, strict=False)})
     if may_change is not None:
         args[MAY_CHANGE] = [*sorted(may_change)]
-    more = build_plan_more(request.used_ids, made.steps, args)
+    more = build_plan_more(request.earlier_plans.used_ids, made.steps, args)
     source: dict[str, object] = {"origin": "rules", "origin_reason": rule.reason}
     plan = made.model_copy(update={"steps": (*made.steps, more), **source})
     notes = tuple(f"{call.tool} is called: {rule.reason}" for call in calls)

@@ -158,7 +158,7 @@ def _names_an_own_thing(request: PlanningRequest, tools: Sequence[ToolSpec]) -> 
     if any(name and words >= name for name in names):
         return True
     others = [spec for spec in tools if is_from_outside(spec)]
-    if others and request.answer_language:  # its words cannot be compared
+    if others and request.answer.language:  # its words cannot be compared
         return True
     fits_other = any(score > 0 for score in CatalogueIndex(others).compute_scores(request.question).values())
     terms = {*extract_query_terms(keep_ends(request.question))}

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from pydantic import JsonValue
 
-from agent.planning.request import PlanningRequest, RoundCall
+from agent.planning.request import PlanningRequest, RoundCall, RoundProgress
 from agent.planning.rounds.identifier_lookups import find_described_value, list_lookups
 from agent.planning.rounds.joined_looks import list_described_looks, list_joins, list_next_looks, list_resolved_calls
 from agent.tools.catalogue import Catalogue
@@ -161,7 +161,8 @@ def test_it_is_made_once() -> None:
 
 def look_further(question: RoundCall, *parts: str) -> list[tuple[str, JsonValue]]:
     tools = Catalogue(skills=(), tools=(*TOOLS, SUPPLIER))
-    request = asking("How many SKU-7 are there, and where?", catalogue=tools, rounds=(question,), open_parts=parts)
+    progress = RoundProgress(open_parts=parts)
+    request = asking("How many SKU-7 are there, and where?", catalogue=tools, rounds=(question,), progress=progress)
     return [(one.tool, one.args) for one in list_next_looks(replace(request, checks_answers=True))]
 
 

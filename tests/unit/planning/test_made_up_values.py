@@ -8,7 +8,7 @@ import pytest
 from pydantic import JsonValue
 
 from agent.core.models import ChatMessage, PlanStep
-from agent.planning.request import PlanningRequest, RoundCall
+from agent.planning.request import AnswerRules, PlanningRequest, RoundCall
 from agent.planning.rounds.made_up_values import (
     MadeUpValue,
     MadeUpValueError,
@@ -188,7 +188,7 @@ DECIDE = spec(
 )
 def test_an_optional_text_that_nobody_spoke_of_is_left_out(question: str, language: str, stays: bool) -> None:
     args: dict[str, JsonValue] = {"id": "LR-501", "title": "Some words here", "comment": "The team lead has agreed"}
-    request = replace(ask(question), answer_language=language)
+    request = replace(ask(question), answer=AnswerRules(language=language))
     assert ("comment" in leave_out_unasked_texts(DECIDE, args, request)) is stays
     assert leave_out_unasked_texts(DECIDE, args, request)["title"] == "Some words here", "it is required"
 

@@ -16,7 +16,7 @@ from agent.planning.parse import read_word
 from agent.planning.planned import Planned
 from agent.planning.planner import PlannerAgent, build_plan
 from agent.planning.prompt import MESSAGE_CHARS, NEWEST_CHARS
-from agent.planning.request import CompletedStep, PlanningRequest
+from agent.planning.request import CompletedStep, EarlierPlans, PlanningRequest
 from tests.support.builders import completion_step, tool_step
 from tests.support.script import Rule, Script, says
 from tests.support.scripted_server import ScriptedServer
@@ -157,16 +157,20 @@ async def test_a_model_that_fails_leaves_it_to_the_rules(
 BEFORE = Plan(goal="g", steps=(tool_step("s1", "calculator"), tool_step("s2", "web_fetch", "s1")))
 
 
+def replanning(**earlier: Any) -> PlanningRequest:
+    return asking("go on", earlier_plans=EarlierPlans(**earlier))
+
+
 def again(**fields: Any) -> PlanningRequest:
     """The request after `s1` succeeded and `s2` did not."""
     given: dict[str, Any] = {
-        "completed": (CompletedStep(BEFORE.steps[0], "1+1 = 2"),),
-        "previous": BEFORE,
+        "completed": {"s1": CompletedStep(BEFORE.steps[0], "1+1 = 2")},
+        "last": BEFORE,
         "used_ids": frozenset({"s1", "s2"}),
         "replan_reason": "step s2 failed",
         **fields,
     }
-    return asking("go on", **given)
+    return replanning(**given)
 
 
 async def test_a_replan_gives_steps_that_took_a_used_id_a_new_one(planning: Planning) -> None:
@@ -198,7 +202,7 @@ CALCULATED = BEFORE.steps[0].model_copy(update={"args": {"expression": "1+1"}, "
 
 
 async def test_what_has_succeeded_is_not_called_again(planning: Planning) -> None:
-    done = again(completed=(CompletedStep(CALCULATED, "1+1 = 2"),))
+    done = again(completed={"s1": CompletedStep(CALCULATED, "1+1 = 2")})
     replanned = wire_plan(
         wire_step("s7", "calculator", expression="1+1"),
         wire_step("s8", "convert", "s7", amount="${s7.value}"),
@@ -216,14 +220,14 @@ async def test_what_has_succeeded_is_not_called_again(planning: Planning) -> Non
 
 async def test_a_plan_that_only_repeats_what_has_succeeded_is_refused(planning: Planning) -> None:
     repeated = wire_plan(wire_step("s7", "calculator", expression="1+1"))
-    done = again(completed=(CompletedStep(CALCULATED, "1+1 = 2"),))
+    done = again(completed={"s1": CompletedStep(CALCULATED, "1+1 = 2")})
     planned = await planning.plan(reply(repeated), reply(repeated), request=done)
     assert planned.effective == "rules"
     assert "has succeeded already" in str(planned.fallback_reason)
 
 
 async def test_a_call_that_succeeded_is_not_made_again_because_another_of_its_tool_failed(planning: Planning) -> None:
-    done = again(completed=(CompletedStep(CALCULATED, "1+1 = 2"),), redo=frozenset({"calculator"}))
+    done = again(completed={"s1": CompletedStep(CALCULATED, "1+1 = 2")}, redo=frozenset({"calculator"}))
     replanned = wire_plan(
         wire_step("s7", "calculator", expression="1+1"), wire_step("s8", "calculator", "s7", expression="${s7.value}+1")
     )
@@ -234,7 +238,7 @@ async def test_a_call_that_succeeded_is_not_made_again_because_another_of_its_to
 
 async def test_the_answer_of_a_replan_is_written_anew(planning: Planning) -> None:
     used = again(
-        previous=Plan(goal="g", steps=(*BEFORE.steps, completion_step("answer"))),
+        last=Plan(goal="g", steps=(*BEFORE.steps, completion_step("answer"))),
         used_ids=frozenset({"s1", "s2", "answer"}),
     )
     plan = (await planning.plan(reply(wire_plan(wire_step("s5"))), request=used)).plan
@@ -242,11 +246,12 @@ async def test_the_answer_of_a_replan_is_written_anew(planning: Planning) -> Non
 
 
 BLOCK_TAG = re.compile(r"<\s*/?\s*(?:history|memory|results|replan|user_request)\s*>", re.IGNORECASE)
+
 ELSEWHERE: dict[str, Callable[[str], PlanningRequest]] = {
     "history": lambda text: asking("go on", history=(ChatMessage(role="user", content=text),)),
     "memory": lambda text: asking("go on", memories=(MemoryItem(text=text, source="s"),)),
-    "results": lambda text: asking("go on", completed=(CompletedStep(BEFORE.steps[0], text, tainted=True),)),
-    "replan": lambda text: asking("go on", replan_reason=text),
+    "results": lambda text: replanning(completed={"s1": CompletedStep(BEFORE.steps[0], text, tainted=True)}),
+    "replan": lambda text: replanning(replan_reason=text),
     "user_request": asking,
 }
 

@@ -10,7 +10,7 @@ from agent.core.events import StepOutput
 from agent.core.models import JsonObject, Plan, PlanStep, Room
 from agent.core.plan_references import resolve_references
 from agent.planning.planner import build_plan
-from agent.planning.request import CompletedStep, PlanningRequest
+from agent.planning.request import AnswerRules, CompletedStep, EarlierPlans, PlanningRequest
 from agent.planning.required import add_required_tools, extract_context, split_context
 from agent.planning.rules import RulePlanner
 from agent.tools import READ_ONLY, ToolSpec, TypedTool, build_flat_schema
@@ -56,7 +56,8 @@ CATALOGUE = Catalogue(
 
 
 def asking(prompt: str = PROMPT, **fields: Any) -> PlanningRequest:
-    known = {"room": ROOM, "catalogue": CATALOGUE, "original": prompt, "context": CONTEXT, "needs_completion": True}
+    answer = AnswerRules(needs_completion=True)
+    known = {"room": ROOM, "catalogue": CATALOGUE, "original": prompt, "context": CONTEXT, "answer": answer}
     request = PlanningRequest(question=prompt, **{**known, **fields})
     topics = {TOPIC} if is_incident(f"{request.original}\n{request.question}", request.context) else set()
     return replace(request, topics=frozenset(topics))
@@ -224,18 +225,18 @@ def test_a_tool_that_is_not_there_is_left_to_the_gate() -> None:
 def test_a_new_plan_keeps_what_succeeded_and_searches_more_broadly() -> None:
     before = ruled(asking())
     redone = {"search_previous_issues", "build_incident_brief", "completion"}
-    kept = tuple(CompletedStep(step, "found") for step in before.steps if step.tool not in redone)
-    again = asking(
+    kept = {step.id: CompletedStep(step, "found") for step in before.steps if step.tool not in redone}
+    earlier = EarlierPlans(
         completed=kept,
-        previous=before,
+        last=before,
         used_ids=frozenset(step.id for step in before.steps),
         redo=frozenset({"search_previous_issues"}),
         replan_reason="incident_evidence: search_previous_issues found nothing",
     )
-    plan = ruled(again)
+    plan = ruled(asking(earlier_plans=earlier))
     new = [step for step in plan.steps if step.id not in {step.id for step in before.steps}]
     assert [step.tool for step in new] == ["search_previous_issues", "build_incident_brief", "completion"]
-    assert {step.id for step in plan.steps} > {done.step.id for done in kept}
+    assert {step.id for step in plan.steps} > kept.keys()
     assert find_args(plan, "search_previous_issues") == {"query": PROMPT, "limit": 10}, (
         "no filters, as many as there may be"
     )

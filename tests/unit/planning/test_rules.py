@@ -6,7 +6,7 @@ import pytest
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject, Plan
-from agent.planning.request import CompletedStep
+from agent.planning.request import AnswerRules, CompletedStep, EarlierPlans
 from agent.planning.rules import RulePlanner, find_tool_calls, find_unknown_part
 from agent.tools import PlanHints
 from agent.tools.catalogue import Catalogue
@@ -192,7 +192,7 @@ def test_several_results_are_joined_by_a_completion() -> None:
 def test_one_result_is_the_answer_unless_somebody_is_to_word_it(
     has_model: bool, needs_completion: bool, steps: list[str]
 ) -> None:
-    request = asking("2+2", needs_completion=needs_completion)
+    request = asking("2+2", answer=AnswerRules(needs_completion=needs_completion))
     assert [step.id for step in RulePlanner().plan(request, has_model=has_model).steps] == steps
 
 
@@ -213,14 +213,13 @@ def test_steps_stay_within_the_budget_of_the_room() -> None:
 def replanned(question: str, *, done: JsonObject | None = None, failed: JsonObject | None = None) -> Plan:
     first = tool_step("s1", "calculator")
     finished = CompletedStep(first.model_copy(update={"args": done}), "2") if done is not None else None
-    request = asking(
-        question,
-        completed=(finished,) if finished else (),
+    earlier = EarlierPlans(
+        completed={"s1": finished} if finished else {},
         failed=(first.model_copy(update={"args": failed}),) if failed is not None else (),
-        previous=Plan(goal="g", steps=(first,), version=1),
+        last=Plan(goal="g", steps=(first,), version=1),
         used_ids=frozenset({"s1", "answer"}),
     )
-    return RulePlanner().plan(request)
+    return RulePlanner().plan(asking(question, earlier_plans=earlier))
 
 
 def test_a_replan_repeats_no_call_and_takes_no_used_id() -> None:
@@ -243,7 +242,8 @@ def test_what_an_earlier_plan_did_is_not_done_again() -> None:
     saved = find_tool_calls("remember that tea is at four", [SAVE])
     before = tool_step("s1", saved[0].tool).model_copy(update={"args": saved[0].args, "effect": "effect"})
     between = Plan(goal="g", steps=(tool_step("s2", "web_fetch"),), version=1)
-    request = asking("remember that tea is at four", happened=(before,), previous=between, failed=between.steps)
+    earlier = EarlierPlans(happened=(before,), last=between, failed=between.steps)
+    request = asking("remember that tea is at four", earlier_plans=earlier)
     assert [step.action for step in RulePlanner().plan(request).steps] == ["completion"]
 
 

@@ -9,7 +9,7 @@ import pytest
 from agent.core.models import ChatMessage, JsonObject, Usage
 from agent.llm.port import ModelReply, ResponseSchema
 from agent.planning.parse import read_word
-from agent.planning.request import ACTION, NOTHING, PlanningRequest
+from agent.planning.request import ACTION, NOTHING, AnswerRules, PlanningRequest
 from agent.planning.rounds.tool_need import BEGIN_CHARS, END_CHARS, ask_need, asks_for_change, fits_request
 from agent.tools.catalogue import Catalogue, SkillCard
 from agent.tools.client_tools import build_client_spec
@@ -52,6 +52,9 @@ async def decide(question: str, model: Chooser, *tools: object, **more: object) 
     return await ask_need(model, request, catalogue.tools) == NOTHING
 
 
+SWEDISH = {"answer": AnswerRules(language="Swedish")}
+
+
 @pytest.mark.parametrize(
     ("question", "tools", "more"),
     [
@@ -63,7 +66,7 @@ async def decide(question: str, model: Chooser, *tools: object, **more: object) 
         ("Shorten minutes.docx to a page", (SEARCH, SEND), {"ground": "Files (2):\n- a.txt\n- old/Minutes.docx"}),
         ("What is in Q3 report.v2.pdf?", (SEARCH, SEND), {"ground": "Files (1):\n- Q3 report.v2.pdf"}),
         ("Was steht auf https://example.org ?", (SEARCH,), {}),
-        ("Det droppar från kranen i 2A. Kan du felanmäla det?", (SEARCH, DEVICES), {"answer_language": "Swedish"}),
+        ("Det droppar från kranen i 2A. Kan du felanmäla det?", (SEARCH, DEVICES), SWEDISH),
         ("A market report, please", (SEARCH,), {"skills": (SkillCard("market-report", "Reports"),)}),
     ],
 )

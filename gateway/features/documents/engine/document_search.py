@@ -94,11 +94,11 @@ async def plan_next_search(run: Run, request: PlanningRequest) -> Planned:
         queries = ()
     except (ModelError, BudgetError) as error:
         reason = error.message
-    made = {str(step.args.get("query")) for step in (one.step for one in request.completed)}
+    earlier = request.earlier_plans
+    made = {str(one.step.args.get("query")) for one in earlier.completed.values()}
     new = tuple((query, f"{FIND} about {query}") for query in queries if query not in made)
-    steps = _build_steps(run, new, taken=request.used_ids)
-    completed_ids = tuple(one.step.id for one in request.completed)
-    answer = append_answer(steps, also=completed_ids, taken=request.used_ids)
+    steps = _build_steps(run, new, taken=earlier.used_ids)
+    answer = append_answer(steps, also=tuple(earlier.completed), taken=earlier.used_ids)
     plan = Plan(goal=_make_goal(run), steps=answer, origin="llm", origin_reason="the second round of a document search")
     return Planned(append_new_steps(plan, request), "llm", "rules" if reason else "llm", reason)
 

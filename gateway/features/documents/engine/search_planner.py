@@ -44,8 +44,8 @@ def build_search_messages(request: PlanningRequest, *, may_continue: bool) -> tu
     parts = []
     if lines := format_history(request):
         parts.append(format_block("history", "\n".join(lines)))
-    if request.completed:
-        texts = [cut_text(one.text, RESULT_CHARS) for one in request.completed]
+    if request.earlier_plans.completed:
+        texts = [cut_text(one.text, RESULT_CHARS) for one in request.earlier_plans.completed.values()]
         parts.append(format_block("results", "\n".join(texts)))
         parts.append("These were found already. Write only the searches for what is still missing.")
     parts.append(format_block("user_request", cut_text(request.original or request.question, QUESTION_CHARS)))

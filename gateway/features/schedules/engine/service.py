@@ -120,7 +120,7 @@ class ScheduleService:
         else:
             request = self._service.redact_request(caller.restrict_request(build_request(work)))
             self._service.admit(request, caller.owner)
-            work |= {"prompt": request.prompt, "metadata": self._redact(spec.metadata)}
+            work |= {"prompt": request.prompt, "metadata": self._service.redact_json(spec.metadata)}
             work |= {} if own_addresses is None else {_FROM_OUTSIDE: True, _OWN_ADDRESSES: [*own_addresses]}
         if spec.webhook is not None:
             await self._check_webhook(spec.webhook, caller.owner)
@@ -138,10 +138,6 @@ class ScheduleService:
             is_enabled=spec.enabled,
             next_tick=times.find_next(self._clock()) if spec.enabled else None,
         )
-
-    def _redact(self, metadata: JsonObject) -> JsonObject:
-        """The metadata without secrets of this gateway. The key's tools are applied when it runs."""
-        return self._service.redact_request(build_request({"prompt": "", "metadata": metadata})).metadata
 
 
 def list_next_ticks(schedule: Schedule, count: int) -> list[float]:

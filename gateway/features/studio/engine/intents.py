@@ -48,7 +48,7 @@ class Dispatch:
 def build_router_messages(request: PlanningRequest) -> tuple[JsonObject, ...]:
     """The messages of the router's call: trusted text first, everything else in data blocks."""
     kinds = make_studio_agents(request.catalogue.list_names())
-    operator = "\n\n".join(part for part in (request.room.system_prompt, request.instructions) if part)
+    operator = "\n\n".join(part for part in (request.room.system_prompt, request.answer.instructions) if part)
     system = render(
         "router",
         system=f"{operator}\n\n" if operator else "",
@@ -63,8 +63,8 @@ def build_router_messages(request: PlanningRequest) -> tuple[JsonObject, ...]:
         earlier = [f"{one.tool}: {cut_text(one.text, RESULT_CHARS)}" for one in request.earlier_results]
         parts.append(format_block("earlier_results", "\n".join(earlier)))
     parts.append(format_block("user_request", cut_text(request.original or request.question, QUESTION_CHARS)))
-    if request.replan_reason:
-        parts.append(format_block("replan", request.replan_reason))
+    if request.earlier_plans.replan_reason:
+        parts.append(format_block("replan", request.earlier_plans.replan_reason))
     parts.append("Reply with one JSON object.")
     return ({"role": "system", "content": system}, {"role": "user", "content": "\n".join(parts)})
 
@@ -224,7 +224,7 @@ def _build_plan(tasks: TaskPlan, read: RouterReply, request: PlanningRequest) ->
     """The engine's plan: one step for each task, which starts its sub-agent."""
     whole = request.original or request.question
     steps = []
-    offset = len(request.used_ids)  # no id is used twice in a run
+    offset = len(request.earlier_plans.used_ids)  # no id is used twice in a run
     for number, (task, intent) in enumerate(zip(tasks.steps, read.intents, strict=True), start=offset + 1):
         # A single request keeps the user's own words; the router's are only needed to part several.
         request_text = whole if len(tasks.steps) == 1 else intent.request.strip() or whole
@@ -247,6 +247,7 @@ def _build_plan(tasks: TaskPlan, read: RouterReply, request: PlanningRequest) ->
                 intent=cut_text(" ".join(request_text.split()), 200),
             )
         )
-    version = request.previous.version + 1 if request.previous is not None else 0
     why = "dispatched by the room's router"
-    return Plan(goal=tasks.goal, steps=tuple(steps), origin="llm", origin_reason=why, version=version)
+    return Plan(
+        goal=tasks.goal, steps=tuple(steps), origin="llm", origin_reason=why, version=request.earlier_plans.next_version
+    )

@@ -39,7 +39,7 @@ def find_unsaid(
     meant = find_meant_tools(action, specs)
     if not any(spec.has_side_effect for spec in meant):
         return None
-    texts = [request.original, request.question, request.replan_reason or ""]
+    texts = [request.original, request.question, request.earlier_plans.replan_reason or ""]
     texts += [one.content for one in request.history]
     texts += [one.text for one in request.earlier_results]
     own, gateway_words = OwnWords(*texts), {*request.catalogue.list_names(), "true", "false", ""}
