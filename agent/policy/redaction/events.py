@@ -334,10 +334,9 @@ class EventRedactor:
 
 def holds_text(body: ev.EventBody) -> bool:
     """Whether a model, a tool or a feature may have written something in this event."""
-    kind = type(body)
-    if kind is ev.ModelReturned:
+    if type(body) is ev.ModelReturned:
         return body.message is not None
-    return kind in RULES or kind not in WITHOUT_RULE
+    return type(body) in RULES or type(body) not in WITHOUT_RULE
 
 
 def read_arguments(call: JsonValue) -> str:
