@@ -3,7 +3,7 @@
 import re
 
 from agent.text.dates import MONTHS
-from agent.text.number_words import NUMBER_WORDS, SCALES, is_number_word
+from agent.text.number_words import NUMBER_WORDS, SCALES, is_number_word, may_hold_compound
 from agent.text.numbers import FRACTIONS
 from agent.text.spoken_times import HOUR_WORDS, find_spoken_times
 from agent.text.superscripts import RAISED
@@ -51,8 +51,11 @@ def has_only_quoted_figures(text: str, evidence: str) -> bool:
     False means that the values have to be compared, not that one of them is missing."""
     if "=" in text or "\u2248" in text or "http" in text or _POWER.search(text) or not _FRACTION_SIGNS.isdisjoint(text):
         return False
-    words = set(_QUOTED_WORD.findall(text.lower()))
-    if not _LARGE_NUMBERS.isdisjoint(words) or any(map(is_number_word, words.difference(NUMBER_WORDS))):
+    low = text.lower()
+    words = set(_QUOTED_WORD.findall(low))
+    if not _LARGE_NUMBERS.isdisjoint(words):
+        return False
+    if may_hold_compound(low) and any(map(is_number_word, words.difference(NUMBER_WORDS))):
         return False
     if not HOUR_WORDS.isdisjoint(words) and find_spoken_times(text):
         return False

@@ -80,7 +80,7 @@ class StepSupervisorAgent:
         is_needed = any(
             step.id in find_references(self._list_needs(other))
             for other in state.plan_steps
-            if other.args and other.id != step.id
+            if other.args and step.id in other.depends_on
         )
         inspection = Inspection(
             step,

@@ -191,7 +191,8 @@ class ChunkReader:
             (choice,) = event["choices"]
             delta = choice["delta"]
             text = delta["content"]
-            if choice.get("index") != self._index:
+            index = choice.get("index")
+            if self._has_index and index != self._index:
                 return None
             if choice.get("finish_reason") or choice.get("error"):
                 return None
@@ -201,10 +202,11 @@ class ChunkReader:
             return None
         if self._joiners or self._aside or not (text.isascii() or not has_surrogates(text)):
             return None
-        if len(delta) == 1:
-            return text
-        has_more = any(value for key, value in delta.items() if key not in _PLAIN_FIELDS)
-        return None if has_more else text
+        if len(delta) > 1 and any(value for key, value in delta.items() if key not in _PLAIN_FIELDS):
+            return None
+        if text and not self._has_index and index is not None:  # as in `_select_choice`
+            self._index, self._has_index = index, True
+        return text
 
     def _read_chunk(self, event: Mapping[str, Any]) -> ModelChunk:
         choice = self._select_choice(event)

@@ -143,7 +143,7 @@ def read_usage(usage: object, timings: object = None) -> Usage:
     """
     if not isinstance(usage, dict):
         return ONE_CALL
-    return Usage.model_construct(
+    return Usage(
         model_calls=1,
         prompt_tokens=int(_read_amount(usage.get("prompt_tokens")) or 0),
         completion_tokens=int(_read_amount(usage.get("completion_tokens")) or 0),
@@ -151,7 +151,6 @@ def read_usage(usage: object, timings: object = None) -> Usage:
         or int(_read_amount(get_object(timings).get("cache_n")) or 0),
         reasoning_tokens=_read_detail(usage, "completion_tokens_details", "reasoning_tokens"),
         cost_usd=_read_amount(usage.get("cost")),
-        estimated=False,
     )
 
 

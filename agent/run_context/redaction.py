@@ -225,6 +225,8 @@ class RunRedaction:
 
     async def redact_for_model(self, items: tuple[JsonObject, ...]) -> tuple[JsonObject, ...]:
         """Messages or tools, redacted for a model."""
+        if not items:
+            return items
         state = self._run.state
         contents = [content for item in items if isinstance(content := item.get("content"), str)]
         chars = sum(map(len, (state.request.prompt, *contents)))  # a long prompt may have thousands of placeholders

@@ -110,9 +110,14 @@ HALF_TAIL = re.compile(
 """The rest of "two and a half", before or behind a scale: "deux millions et demi"."""
 
 
+def may_hold_compound(text: str) -> bool:
+    """Whether a word of a text in small letters may be a number of several words in one: `zweihundertfünfzig`."""
+    return _COMPOUND.search(text) is not None
+
+
 def is_number_word(word: str) -> bool:
     """Whether a word in small letters is a number by itself: `twenty`, `zweihundertfünfzig`, `fifteenth`."""
-    return word in NUMBER_WORDS or (_COMPOUND.search(word) is not None and bool(_read_compound(word)))
+    return word in NUMBER_WORDS or (may_hold_compound(word) and bool(_read_compound(word)))
 
 
 def read_number_word(text: str, word: str, at: int) -> tuple[Decimal, int]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 
 from agent.core import events as ev
 from agent.core.errors import RateLimitError
-from agent.core.run_state import RunState
 from gateway.access.rate_limiter import RateLimiter
 
 log = logging.getLogger(__name__)
@@ -14,7 +13,7 @@ log = logging.getLogger(__name__)
 SLOT_SECONDS = 15.0
 """How long the slot of a run stays taken after its process was killed."""
 RENEWAL_SECONDS = 4.0
-_RELEASING_EVENTS = frozenset({ev.RunSuspended, ev.RunWaiting, ev.RunSucceeded, ev.RunFailed, ev.RunCancelled})
+RELEASING_EVENTS = frozenset({ev.RunSuspended, ev.RunWaiting, ev.RunSucceeded, ev.RunFailed, ev.RunCancelled})
 """Events after which no process executes the run, for now or for good."""
 
 
@@ -36,11 +35,9 @@ class MeteredRunConcurrency:
         """See `RunConcurrency.release`."""
         await self._rate_limiter.replace(_meter_name(key), run_id, 1, 0)
 
-    def observe_event(self, state: RunState, event: ev.Event) -> None:
-        """Releases the slot of a run with a key that has ended or is parked. A run observer."""
-        if type(event.body) not in _RELEASING_EVENTS or state.api_key_id is None:
-            return
-        task = asyncio.create_task(self.release(state.api_key_id, event.run_id), name=f"{event.run_id} place")
+    def start_release(self, key: str, run_id: str) -> None:
+        """Releases a slot in a task of its own, for callers that cannot wait."""
+        task = asyncio.create_task(self.release(key, run_id), name=f"{run_id} place")
         self._releases.add(task)
         task.add_done_callback(self._releases.discard)
 

@@ -23,7 +23,8 @@ isolates of UAX 9."""
 
 def remove_terminal_controls(text: str) -> str:
     """A text without characters that a terminal obeys instead of showing."""
-    return text if text.isascii() and text.isprintable() else _CONTROLS.sub("", text)
+    line = text.removesuffix("\n")
+    return text if line.isascii() and line.isprintable() else _CONTROLS.sub("", text)
 
 
 class TerminalText(io.TextIOWrapper):

@@ -7,7 +7,7 @@ from agent.core.events import Event
 from agent.core.run_state import RunState
 from agent.run_context.engine import Observer
 from agent.runs.intake_ports import WebhookRegistry
-from gateway.access.run_concurrency import MeteredRunConcurrency
+from gateway.access.run_concurrency import RELEASING_EVENTS, MeteredRunConcurrency
 
 
 class Interruptible(Protocol):
@@ -21,11 +21,11 @@ class Interruptible(Protocol):
 
 
 def observe_slots(run_concurrency: MeteredRunConcurrency) -> Observer:
-    """Lets the slots of parallel runs be released. Only runs with a key hold one."""
+    """Releases the slot of a run that has ended or is parked. Only runs with a key hold one."""
 
     def observe(state: RunState, event: Event) -> None:
-        if state.api_key_id is not None:
-            run_concurrency.observe_event(state, event)
+        if type(event.body) in RELEASING_EVENTS and (key := state.api_key_id) is not None:
+            run_concurrency.start_release(key, event.run_id)
 
     return observe
 

@@ -31,7 +31,7 @@ class Usage(FrozenModel):
 
     def __add__(self, other: "Usage") -> "Usage":
         known_costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
-        return Usage.model_construct(
+        return Usage(
             **{name: getattr(self, name) + getattr(other, name) for name in USAGE_COUNTS},
             cost_usd=sum(known_costs) if known_costs else None,
             estimated=self.estimated or other.estimated,

@@ -334,9 +334,9 @@ class EventRedactor:
 
 def holds_text(body: ev.EventBody) -> bool:
     """Whether a model, a tool or a feature may have written something in this event."""
-    if type(body) in RULES:
-        return not (isinstance(body, ev.ModelReturned) and body.message is None)
-    return type(body) not in WITHOUT_RULE
+    if type(body) is ev.ModelReturned:
+        return body.message is not None
+    return type(body) in RULES or type(body) not in WITHOUT_RULE
 
 
 def read_arguments(call: JsonValue) -> str:

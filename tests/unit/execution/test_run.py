@@ -24,7 +24,7 @@ from agent.storage.event_codec import encode
 from agent.storage.journal import Claim, RunAppend
 from agent.storage.journal_rows import check_terminal_last, derive_status
 from agent.storage.journal_sqlite import SqliteJournal, open_in_memory
-from gateway.access.run_concurrency import _RELEASING_EVENTS
+from gateway.access.run_concurrency import RELEASING_EVENTS
 from tests.support.builders import RUN_ID, created, log
 
 AT = 5.0
@@ -299,5 +299,5 @@ def test_every_event_that_ends_a_run_is_known_where_ends_are_handled(kind: type[
     status, ended = derive_status([EventDraft(turn(1)), EventDraft(body)])
     assert ended
     assert status in ENDED_STATUSES
-    assert kind in _RELEASING_EVENTS
+    assert kind in RELEASING_EVENTS
     assert kind in _TRACE_RULES
