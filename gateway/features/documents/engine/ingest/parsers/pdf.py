@@ -64,6 +64,8 @@ _FEW_PAGES = 20
 _BOLD = re.compile(r"\*\*(?=\S)(.+?)(?<=\S)\*\*|(?<![\w*\\])\*(?=[^\s*])([^*]+?)(?<=[^\s*\\])\*(?![\w*])")
 _STRUCK = re.compile(r"~~(?=\S)(.+?)(?<=\S)~~", re.DOTALL)
 _ESCAPED = re.compile(r"\\([\\*_`\[\]<>#|])")
+_RIGHT_TO_LEFT = re.compile(r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]{2}")
+"""Two letters of Hebrew, Arabic or their neighbours: a PDF has them where they are drawn, not as they are read."""
 _XMP_ITEM = re.compile(r"<rdf:li[^<>]*>")
 
 
@@ -201,6 +203,7 @@ class _PageReader:
         self._unknown_characters: dict[int, int] = {}
         self._unmarked_pages: list[int] = []
         self._parted_pages: list[int] = []
+        self._right_to_left_pages: list[int] = []
 
     def list_blocks(self, page: "ParsedPage") -> Sequence[Block]:
         """The blocks of a page, also those that it repeats."""
@@ -217,6 +220,8 @@ class _PageReader:
         blocks, is_complete = mark_struck_text(blocks, page)
         if not is_complete:
             self._unmarked_pages.append(page.page_num)
+        if any(_RIGHT_TO_LEFT.search(block.text) for block in blocks):
+            self._right_to_left_pages.append(page.page_num)
         draft = Draft(blocks=self._heads.add(fill_tables(blocks, list_merged(parts)), page))
         if fields := list_fields(page):
             draft.add_text("\n".join(fields), page.page_num)
@@ -241,6 +246,11 @@ class _PageReader:
             draft.uncertainties.append(
                 f"{ocr.format_pages(self._parted_pages)} read with words that are parted into letters; a search may "
                 "not find them"
+            )
+        if self._right_to_left_pages:
+            draft.uncertainties.append(
+                f"{ocr.format_pages(self._right_to_left_pages)} read with text from right to left, in which letters, "
+                "words and brackets may be in the wrong order"
             )
         if self._unmarked_pages:
             draft.uncertainties.append(
