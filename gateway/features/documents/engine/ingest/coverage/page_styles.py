@@ -252,12 +252,12 @@ def _iter_rules(
             block = sheet[start + 1 : end - 1]
             yield head, _leave_out_nested(block), is_certain, layer
             if "{" in block and depth < _MAX_DEPTH:
-                for inner, *rest in _iter_rules(block, is_certain, depth + 1, layer):
-                    yield (_nest(head, inner), *rest)
+                for nested, own_block, is_sure, own_layer in _iter_rules(block, is_certain, depth + 1, layer):
+                    yield _nest(head, nested), own_block, is_sure, own_layer
         elif head.startswith(("@media", "@supports", "@layer")) and depth < _MAX_DEPTH:
             condition = head.removeprefix("@media").strip().lower()
             if not _UNSURE.search(condition) and not _NOT_WIDE.search(condition):
-                inner = layer
+                inner: str | None = layer
                 if head.startswith("@layer"):
                     inner = ".".join(filter(None, (layer, head.removeprefix("@layer").strip())))
                 is_sure = is_certain and condition.partition("@layer")[0].strip() in _SCREENS
