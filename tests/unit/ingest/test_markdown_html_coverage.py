@@ -204,6 +204,30 @@ def test_what_is_hidden_is_left_out_and_counted(name: str, tmp_path: Path) -> No
     assert "long enough" in fetched.text
 
 
+@pytest.mark.parametrize(
+    "sheet",
+    [
+        ":is(.old, .past) {display: none}",
+        "div:is(.x, .past).past, :is(h1, p).old {display: none}",
+        "p:not(.now) {display: none}",
+        "div {.old, & > .past {display: none}}",
+        "div {color: red; .now {color: blue} p.old {display: none}}",
+        "@layer base {@layer low {.now {display: none}} .now {display: block}} .old {display: none}",
+        "@layer low {.old {display: block}} @layer high {@layer first {.old {display: none}}}",
+    ],
+)
+def test_what_newer_selectors_hide_is_no_gap(sheet: str, tmp_path: Path) -> None:
+    now = "The rent is 900 and due on the third working day of each month."
+    page = f"<style>{sheet}</style><div><p class=now>{now}</p><p class=old>Rent was 800</p></div>"
+
+    output = read(page, "html", tmp_path)
+
+    assert output.coverage is not None
+    assert output.coverage.missing == {}
+    assert output.coverage.omitted == {"text hidden by style sheets": 3}
+    assert [chunk.content for chunk in output.chunks] == [now]
+
+
 def test_hidden_keys_do_not_change_figures(tmp_path: Path) -> None:
     table = (
         "<table><tr><th>Town<th>Area<tr><td>Elmby<td><span style='display:none'>7004279940000000000</span>27,994"

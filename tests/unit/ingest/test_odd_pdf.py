@@ -20,6 +20,14 @@ def test_letters_that_no_font_names_are_reported(first_letter: str, tmp_path: Pa
     assert output.uncertainties == (GUESSED,)
 
 
+@pytest.mark.parametrize("first_letter", ["\u05d0", "\u0621"], ids=["Hebrew", "Arabic"])
+def test_text_from_right_to_left_is_reported(first_letter: str, tmp_path: Path) -> None:
+    output = read(coded_pdf(20, first_letter=first_letter), tmp_path)
+    assert output.uncertainties[:1] == (
+        "page 1 was read with text from right to left, in which letters, words and brackets may be in the wrong order",
+    )
+
+
 def test_a_file_that_is_pinned_to_a_page_is_named(tmp_path: Path) -> None:
     file: list[str | bytes] = [
         pdf_stream("/Type/EmbeddedFile", b"Rent is 512."),

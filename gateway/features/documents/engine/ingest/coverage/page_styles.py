@@ -1,9 +1,9 @@
 """Which elements the style sheets of a page hide or part, by a reader of simple selectors of its own.
 
-Knows types, classes, ids, descendants and children, which hide nearly all that is hidden. A rule with another selector,
-or under a condition that is not understood, hides nothing here: what it hides counts as text that was not read, and is
-reported. But it shows: what it shows counts as text that has to be read, except on narrow screens, on paper,
-and by features that not all browsers have.
+Knows types, classes, ids, `:is`, `:not`, nested rules, descendants and children, which hide nearly all that is hidden.
+A rule with another selector, or under a condition that is not understood, hides nothing here: what it hides counts as
+text that was not read, and is reported. But it shows: what it shows counts as text that has to be read, except on
+narrow screens, on paper, and by features that not all browsers have.
 """
 
 import re
@@ -48,8 +48,12 @@ _SHOWS = re.compile(r"(?!none|hidden|collapse)")
 _NOT_WIDE = re.compile(r"max-|<|\bprint\b|\bspeech\b|prefers-")
 _LAYERS = re.compile(r"@layer\s+([^{;]*)[{;]")
 """Names of layers; a later one is stronger."""
-_NO_LAYER = 1_000_000
-"""The strength of rules in no layer."""
+_OWN = 1_000_000
+"""The place of a layer's own rules among its layers, and of rules in no layer."""
+_NOT = re.compile(r":not\(\s*([.#][\w-]+)\s*\)")
+_IS = re.compile(r":is\(([^()]*)\)")
+_MAX_CHOICES = 64
+"""Selectors that one with choices stands for."""
 _MAX_DEPTH = 8
 """Conditions within each other: each is read once more."""
 _MAX_RULES = 5_000
@@ -69,10 +73,12 @@ class _Compound(NamedTuple):
     classes: frozenset[str]
     is_child: bool
     """Whether the element before it has to be its parent."""
+    excluded: frozenset[str] = frozenset()
+    """Ids and classes that the element must not have."""
 
 
 class _Rule(NamedTuple):
-    rank: tuple[int, ...]
+    rank: tuple[int | tuple[int, ...], ...]
     compounds: tuple[_Compound, ...]
     property: str
     value: str
@@ -104,8 +110,8 @@ class PageStyles:
         """The rules by a name that the last element of their path must have: its id, a class, its type, or any."""
         self._adding: dict[str, list[_Rule]] = {}
         """The same of the rules that add text, whose properties are the sides."""
-        self._layers: dict[str | None, int] = {None: _NO_LAYER}
-        """The strength of the layers of all sheets, by their names."""
+        self._layers: dict[tuple[str, ...], dict[str, int]] = {}
+        """The places of the layers of all sheets in the one around them, by their names."""
         for match in _SHEET.finditer(text):
             media = _MEDIA.search(match[1])
             condition = media[1].strip().lower() if media else ""
@@ -140,7 +146,17 @@ class PageStyles:
         before, after = (_write_content(contents.get(side, ""), given, unknown) for side in ("before", "after"))
         return before, after
 
-    def _add_content(self, selector: str, block: str, strength: int) -> None:
+    def _find_strength(self, layer: str | None) -> tuple[int, ...]:
+        """The place of a layer's rules: a layer within another one is weaker than the other's own rules."""
+        path: tuple[str, ...] = ()
+        places = []
+        for name in layer.split(".") if layer is not None else ():
+            siblings = self._layers.setdefault(path, {})
+            places.append(siblings.setdefault(name, len(siblings)))
+            path = (*path, name)
+        return (*places, _OWN)
+
+    def _add_content(self, selector: str, block: str, strength: tuple[int, ...]) -> None:
         side, content = _ADDED.search(selector), _CONTENT.search(block)
         path = selector[: side.start()].strip() if side is not None else ""
         compounds = _read_selector(path)
@@ -161,18 +177,20 @@ class PageStyles:
 
     def _add(self, sheet: str, *, is_certain: bool) -> None:
         for name in (one.strip() for names in _LAYERS.findall(sheet) for one in names.split(",")):
-            self._layers.setdefault(name, len(self._layers))
+            self._find_strength(name)
         for selectors, block, has_certain_condition, layer in _iter_rules(sheet, is_certain):
-            strength = self._layers.get(layer, _NO_LAYER)
-            for selector in selectors.split(",") if "content" in block and has_certain_condition else ():
+            if len(self._rules) >= _MAX_RULES:
+                return
+            strength = self._find_strength(layer)
+            for selector in _split_selectors(selectors) if "content" in block and has_certain_condition else ():
                 self._add_content(selector, block, strength)
             declared = {(name.lower(), bool(sign)): value.lower() for name, value, sign in _DECLARATION.findall(block)}
             for (name, is_important), value in declared.items():  # the last one counts
                 shows = _SHOWS.match(value) is not None
-                for selector in selectors.split(",") if shows or has_certain_condition else ():
+                for selector in _split_selectors(selectors) if shows or has_certain_condition else ():
                     compounds = _read_selector(_get_ticked(selector) if shows else selector)
                     if compounds and len(self._rules) < _MAX_RULES:
-                        order = -strength if is_important else strength
+                        order = tuple(-place for place in strength) if is_important else strength
                         rank = (is_important, order, *_get_specificity(compounds), len(self._rules))
                         self._rules.append(_Rule(rank, compounds, name, value))
 
@@ -231,14 +249,75 @@ def _iter_rules(
             end += 1
         head = sheet[place:start].rpartition(";")[2].strip()
         if not head.startswith("@"):
-            yield head, sheet[start + 1 : end - 1], is_certain, layer
+            block = sheet[start + 1 : end - 1]
+            yield head, _leave_out_nested(block), is_certain, layer
+            if "{" in block and depth < _MAX_DEPTH:
+                for nested, own_block, is_sure, own_layer in _iter_rules(block, is_certain, depth + 1, layer):
+                    yield _nest(head, nested), own_block, is_sure, own_layer
         elif head.startswith(("@media", "@supports", "@layer")) and depth < _MAX_DEPTH:
             condition = head.removeprefix("@media").strip().lower()
             if not _UNSURE.search(condition) and not _NOT_WIDE.search(condition):
-                inner = head.removeprefix("@layer").strip() if head.startswith("@layer") else layer
+                inner: str | None = layer
+                if head.startswith("@layer"):
+                    inner = ".".join(filter(None, (layer, head.removeprefix("@layer").strip())))
                 is_sure = is_certain and condition.partition("@layer")[0].strip() in _SCREENS
                 yield from _iter_rules(sheet[start + 1 : end - 1], is_sure, depth + 1, inner)
         place = end
+
+
+def _leave_out_nested(block: str) -> str:
+    """A rule's own declarations, without the rules in it."""
+    own, depth, start = "", 0, 0
+    for match in re.finditer(r"[{}]", block):
+        if match[0] == "{":
+            if depth == 0:
+                own += block[start : max(block.rfind(";", start, match.start()) + 1, start)]
+            depth += 1
+        else:
+            depth = max(depth - 1, 0)
+            start = match.end()
+    return own + block[start:]
+
+
+def _nest(outer: str, inner: str) -> str:
+    """The selectors of a rule within another one."""
+    pairs = [(one, other) for one in _split_selectors(outer) for other in _split_selectors(inner)][:_MAX_CHOICES]
+    return ",".join(other.replace("&", one.strip()) if "&" in other else f"{one} {other}" for one, other in pairs)
+
+
+def _split_selectors(selectors: str) -> list[str]:
+    """The selectors of a list, with one for each choice of `:is`."""
+    if "(" not in selectors:
+        return selectors.split(",")
+    plain: list[str] = []
+    depth = start = 0
+    for match in re.finditer(r"[(),]|\Z", selectors):
+        if match[0] in ("(", ")"):
+            depth += 1 if match[0] == "(" else -1
+        elif depth <= 0 or not match[0]:
+            plain.extend(_list_choices(selectors[start : match.start()]))
+            start = match.end()
+    return plain
+
+
+def _list_choices(selector: str) -> list[str]:
+    """A selector with each choice of its `:is` in place of it; itself if there are too many."""
+    choices = [selector]
+    while (match := _IS.search(choices[0])) is not None:
+        written = match[1].split(",")
+        before = selector[: match.start()]
+        if len(choices) * len(written) > _MAX_CHOICES:
+            return [selector]
+        if before[-1:].strip(" >"):  # `p:is(h1)` is no selector that is read here, nor is a path behind a name
+            written = [one for one in written if re.fullmatch(r"\s*(?:[.#][\w-]+)+\s*", one)]
+        parts = [
+            (choice[: place.start()], choice[place.end() :]) for choice in choices if (place := _IS.search(choice))
+        ]
+        choices = [f"{head}{one.strip()}{tail}" for head, tail in parts for one in written]
+        if not choices:
+            return []
+        selector = choices[0]
+    return choices
 
 
 def _read_selector(selector: str) -> tuple[_Compound, ...]:
@@ -249,14 +328,14 @@ def _read_selector(selector: str) -> tuple[_Compound, ...]:
         if part == ">":
             is_child = True
             continue
-        match = _COMPOUND.fullmatch(part)
+        match = _COMPOUND.fullmatch(_NOT.sub("", part))
         if match is None:
             return ()
         names = _NAME.findall(match["names"])
         ids = frozenset(name for kind, name in names if kind == "#")
         classes = frozenset(name for kind, name in names if kind == ".")
         tag = (match["tag"] or "*").lower()
-        compounds.append(_Compound(tag, ids, classes, is_child))
+        compounds.append(_Compound(tag, ids, classes, is_child, frozenset(_NOT.findall(part))))
         is_child = False
     return tuple(compounds)
 
@@ -276,8 +355,8 @@ def _get_key(compound: _Compound) -> str:
 
 def _get_specificity(compounds: Sequence[_Compound]) -> tuple[int, int, int]:
     return (
-        sum(len(one.ids) for one in compounds),
-        sum(len(one.classes) for one in compounds),
+        sum(len(one.ids) + sum(name[0] == "#" for name in one.excluded) for one in compounds),
+        sum(len(one.classes) + sum(name[0] == "." for name in one.excluded) for one in compounds),
         sum(one.tag != "*" for one in compounds),
     )
 
@@ -293,4 +372,5 @@ def _matches(compounds: Sequence[_Compound], path: Sequence[Tag]) -> bool:
 
 
 def _is_like(compound: _Compound, tag: Tag) -> bool:
-    return compound.tag in ("*", tag.name) and compound.ids <= tag.ids and compound.classes <= tag.classes
+    is_like = compound.tag in ("*", tag.name) and compound.ids <= tag.ids and compound.classes <= tag.classes
+    return is_like and not any(name[1:] in (tag.ids if name[0] == "#" else tag.classes) for name in compound.excluded)

@@ -32,8 +32,9 @@ from gateway.features.documents.engine.ingest.parsers.pdf_forms import list_fiel
 from gateway.features.documents.engine.ingest.parsers.pdf_heads import RunningHeads
 from gateway.features.documents.engine.ingest.parsers.pdf_layers import leave_out_hidden
 from gateway.features.documents.engine.ingest.parsers.pdf_leftovers import Leftovers
+from gateway.features.documents.engine.ingest.parsers.pdf_merged import fill_tables
 from gateway.features.documents.engine.ingest.parsers.pdf_moved import move_in_blocks
-from gateway.features.documents.engine.ingest.parsers.pdf_parts import AlignedPart
+from gateway.features.documents.engine.ingest.parsers.pdf_parts import AlignedPart, Part, list_merged
 from gateway.features.documents.engine.ingest.parsers.pdf_repair import (
     drop_units,
     mend_page_count,
@@ -63,6 +64,8 @@ _FEW_PAGES = 20
 _BOLD = re.compile(r"\*\*(?=\S)(.+?)(?<=\S)\*\*|(?<![\w*\\])\*(?=[^\s*])([^*]+?)(?<=[^\s*\\])\*(?![\w*])")
 _STRUCK = re.compile(r"~~(?=\S)(.+?)(?<=\S)~~", re.DOTALL)
 _ESCAPED = re.compile(r"\\([\\*_`\[\]<>#|])")
+_RIGHT_TO_LEFT = re.compile(r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]{2}")
+"""Two letters of Hebrew, Arabic or their neighbours: a PDF has them where they are drawn, not as they are read."""
 _XMP_ITEM = re.compile(r"<rdf:li[^<>]*>")
 
 
@@ -200,10 +203,12 @@ class _PageReader:
         self._unknown_characters: dict[int, int] = {}
         self._unmarked_pages: list[int] = []
         self._parted_pages: list[int] = []
+        self._right_to_left_pages: list[int] = []
 
     def list_blocks(self, page: "ParsedPage") -> Sequence[Block]:
         """The blocks of a page, also those that it repeats."""
-        blocks: Sequence[Block] = self._leftovers.add(page, _list_text_blocks(page))
+        parts = arrange_tables(page)
+        blocks: Sequence[Block] = self._leftovers.add(page, _list_text_blocks(page, parts))
         if self._pdfium is not None:
             facts, unseen = self._pdfium.read_text_facts(page.page_num)
             blocks, is_whole = close_letters(blocks, page, facts)
@@ -215,7 +220,9 @@ class _PageReader:
         blocks, is_complete = mark_struck_text(blocks, page)
         if not is_complete:
             self._unmarked_pages.append(page.page_num)
-        draft = Draft(blocks=self._heads.add(blocks, page))
+        if any(_RIGHT_TO_LEFT.search(block.text) for block in blocks):
+            self._right_to_left_pages.append(page.page_num)
+        draft = Draft(blocks=self._heads.add(fill_tables(blocks, list_merged(parts)), page))
         if fields := list_fields(page):
             draft.add_text("\n".join(fields), page.page_num)
         _add_notes(page, self._pdfium, draft)
@@ -240,6 +247,11 @@ class _PageReader:
                 f"{ocr.format_pages(self._parted_pages)} read with words that are parted into letters; a search may "
                 "not find them"
             )
+        if self._right_to_left_pages:
+            draft.uncertainties.append(
+                f"{ocr.format_pages(self._right_to_left_pages)} read with text from right to left, in which letters, "
+                "words and brackets may be in the wrong order"
+            )
         if self._unmarked_pages:
             draft.uncertainties.append(
                 f"{ocr.format_pages(self._unmarked_pages)} read without some marks: text that is struck out there may "
@@ -247,12 +259,14 @@ class _PageReader:
             )
 
 
-def _list_text_blocks(page: "ParsedPage") -> Sequence[Block]:
+def _list_text_blocks(page: "ParsedPage", parts: Iterable[Part]) -> Sequence[Block]:
     draft = Draft()
     turned = split_items(list_turned_items(page))
-    for block in arrange_tables(page):
+    for block in parts:
         if isinstance(block, AlignedPart):
-            if block.rows:
+            if block.merged is not None:
+                draft.blocks.append(Block(block.text, "table", page.page_num, block.bbox))
+            elif block.rows:
                 draft.add_table(block.rows, page.page_num, block.bbox)
             else:
                 draft.add_text(block.text, page.page_num, block.bbox)

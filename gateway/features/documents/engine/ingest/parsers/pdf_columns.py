@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise, zip_longest
 from typing import TYPE_CHECKING
 
+from gateway.features.documents.engine.ingest.parsers.pdf_grids import arrange_grids
 from gateway.features.documents.engine.ingest.parsers.pdf_lines import (
     Line,
     Sides,
@@ -51,7 +52,7 @@ _REPLACED = frozenset({"paragraph", "table"})
 
 def arrange_tables(page: "ParsedPage") -> list[Part]:
     """The blocks of a page, in their order, with its tables without lines as rows."""
-    parts: list[Part] = list(page.blocks or ())
+    parts = arrange_grids(page)
     if not any(one.kind in _REPLACED for one in page.blocks or ()):
         return parts
     lines = list_lines(page.text_items)

@@ -6,17 +6,20 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gateway.features.documents.engine.ingest.parsers.draft import Box
 from gateway.features.documents.engine.ingest.parsers.pdf_lines import Line
+from gateway.features.documents.engine.ingest.parsers.pdf_merged import MergedTable
 
 if TYPE_CHECKING:
     from liteparse import LayoutBlock
 
 
 class AlignedPart(NamedTuple):
-    """A table, or the text above or below it in the same block, if there are no rows."""
+    """A table, or the text above or below it in the same block, if there are no rows. Of a `merged` table there is the
+    text that it writes."""
 
     rows: Sequence[Sequence[str]]
     text: str
     bbox: Box
+    merged: MergedTable | None = None
 
 
 Part: TypeAlias = "LayoutBlock | AlignedPart"
@@ -27,6 +30,11 @@ def list_region(lines: Sequence[Line], blocks: Sequence["LayoutBlock"]) -> list[
     boxes = [one.bbox for one in blocks if one.bbox is not None]
     begin, end = min(box.y for box in boxes), max(box.y + box.height for box in boxes)
     return [line for line in lines if begin - 1 <= (line.top + line.bottom) / 2 <= end + 1]
+
+
+def list_merged(parts: Iterable[Part]) -> dict[Box, MergedTable]:
+    """The tables with merged cells, by their boxes."""
+    return {part.bbox: part.merged for part in parts if isinstance(part, AlignedPart) and part.merged is not None}
 
 
 def touches(part: Part, box: Box) -> bool:
