@@ -210,7 +210,7 @@ def is_known(value: JsonValue, known: KnownWords, described: KnownWords, label: 
 
 def is_of_another_input(name: str, value: JsonValue, spec: ToolSpec, request: PlanningRequest) -> bool:
     """Whether the request gives a number only behind the name of another input of the same server, and no result has
-    it: the 1 of "room 1" is no flat."""
+    it: the 1 of "room 1" names a room, and no flat."""
     number, words = str(value).casefold(), split_words(f"{request.question}\n{request.original}")
     if not number.isdigit() or number not in words:
         return False
@@ -239,7 +239,7 @@ def list_uncalled_codes(request: PlanningRequest) -> dict[str, str]:
 
 
 def write_form(value: JsonValue) -> str:
-    """The form of a code, with 0 for each digit and a for each letter: `0a` of `2A`; "" for what is no code."""
+    """The form of a code, with 0 for each digit and a for each letter: `0a` of `2A`; "" for other values."""
     is_code = isinstance(value, str) and _CODE.fullmatch(value)
     kinds = ("0" if char.isdigit() else "a" if char.isalpha() else char for char in str(value))
     return "".join(kinds) if is_code else ""
