@@ -75,6 +75,8 @@ class PlanHints:
     file_types: tuple[str, ...] = ()
     """Types of files (`.csv`) that it describes, however large they are. In rounds it is called before a tool that
     would read such a file line by line."""
+    computes: str = ""
+    """The input that holds an expression of figures. In rounds, one that names a figure waits for the other calls."""
     is_for_whole_plans: bool = False
     """Whether only a plan that is made ahead needs it: in rounds, the planner reads the results itself."""
     is_called_by_name: bool = False

@@ -50,7 +50,7 @@ class CalculatorTool(TypedTool[CalculatorInput, CalculatorOutput]):
     name = "calculator"
     description = "Calculate an arithmetic expression exactly. Use it for every calculation."
     keywords = ("calculate", "compute", "sum", "plus", "minus", "times", "percent", "arithmetic", "math", "number")
-    hints = PlanHints(commands=CALCULATION, is_answer=True)
+    hints = PlanHints(commands=CALCULATION, is_answer=True, computes="expression")
 
     async def run(self, args: CalculatorInput, context: ToolContext) -> CalculatorOutput:
         return CalculatorOutput(expression=args.expression, value=calculate(args.expression))

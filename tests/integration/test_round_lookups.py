@@ -386,3 +386,20 @@ async def test_a_model_that_only_copies_the_examples_answers_from_memory_and_the
         run = await bench.run("What does mail 17 say about the rent?")
     assert mails.calls == []
     assert run.metadata["status"] == "partial"
+
+
+async def test_nobody_is_asked_for_a_value_of_a_change_that_the_request_does_not_speak_of(tmp_path: Path) -> None:
+    """Of "put him down for that shift" the 1.5B makes the end of a membership, and has no day for it."""
+    day = {"member_id": STRING, "last_day": STRING}
+    end = returning(
+        "club__members_end", "ended", annotations=EFFECT, origin="mcp:club", properties=day, required=[*day]
+    )
+    assign = returning("club__shifts_assign", "assigned", annotations=EFFECT, origin="mcp:club", properties=day)
+    wrong = decides({"tool": "club__members_end", "inputs": {"member_id": "Mats", "last_day": "soon"}})
+    model = script(wants("club__members_end"), wrong, ANSWER)
+    async with engine_bench(tmp_path, model, tools=[end, assign], model_profile="small") as bench:
+        run = await bench.run("Mats takes the grill, put Mats down for that shift")
+        asked = await bench.run("Mats leaves us, please end his membership")
+    assert end.calls == []
+    assert run.response.startswith("Nothing was changed, sent or saved.")
+    assert "which `last_day` do you mean?" in asked.response

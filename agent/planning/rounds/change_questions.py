@@ -17,6 +17,7 @@ from agent.planning.reply import PlanReply, list_calls, list_todo
 from agent.planning.request import ACTION, PlanningRequest
 from agent.planning.rounds.decision_schema import build_choice_schema, build_choices_schema
 from agent.planning.rounds.dialogue import Dialogue, UnaskedChangeError
+from agent.planning.rounds.identifier_lookups import may_work_now
 from agent.planning.rounds.prompt import choose_tools, format_skill_line, format_tool_line, list_offered, say
 from agent.planning.rounds.reply import read_choice
 from agent.planning.rounds.tidy_calls import drop_calls
@@ -73,6 +74,13 @@ class ChangeQuestions:
             else:
                 dialogue.may_change = frozenset()
         return dialogue.may_change or frozenset()
+
+    async def find_untried(self, request: PlanningRequest, dialogue: Dialogue) -> dict[str, str]:
+        """The lines of the wanted tools that no call was made of, by their names. Raises `ModelError`."""
+        wanted = await self.find_wanted(request, dialogue)
+        tried = {call.tool for call in request.rounds if not may_work_now(request, call)}
+        lines = list_changing_lines(request, dialogue.tools)
+        return {name: lines[name] for name in _select_untried(request, sorted(wanted & lines.keys()), tried)}
 
     async def _find_allowed(
         self, request: PlanningRequest, dialogue: Dialogue, lines: Mapping[str, str], decision: PlanReply
@@ -143,18 +151,30 @@ def list_changing_lines(request: PlanningRequest, tools: Sequence[ToolSpec]) -> 
     return lines | {spec.name: format_tool_line(spec) for spec in changing}
 
 
-def select_untried(request: PlanningRequest, wanted: Sequence[str], tried: AbstractSet[str]) -> list[str]:
+def _select_untried(request: PlanningRequest, wanted: Sequence[str], tried: AbstractSet[str]) -> list[str]:
     """The wanted tools that no call was made of, without those that share no word with the request beside a change that
     was made and does: of several changes a small model names another one than it then makes."""
-    spoken_terms = {*extract_terms(f"{request.question}\n{request.original}")}
-
-    def is_spoken_of(name: str) -> bool:
-        return not spoken_terms.isdisjoint(extract_terms(split_name(name.rpartition("__")[2])))
-
     made = {call.tool for call in request.rounds if not call.failed and call.tool in tried}
     changes = (spec.name for spec in map(request.catalogue.get_tool, made) if spec is not None and spec.has_side_effect)
-    is_made = any(map(is_spoken_of, changes))
-    return [name for name in wanted if name not in tried and (not is_made or is_spoken_of(name))]
+    spoken = _select_spoken_of(request, {*wanted, *changes})
+    is_made = not made.isdisjoint(spoken)
+    return [name for name in wanted if name not in tried and (not is_made or name in spoken)]
+
+
+def _select_spoken_of(request: PlanningRequest, names: AbstractSet[str]) -> frozenset[str]:
+    """The tools whose name has a word of the request."""
+    spoken_terms = {*extract_terms(f"{request.question}\n{request.original}")}
+    terms = {name: extract_terms(split_name(name.rpartition("__")[2])) for name in names}
+    return frozenset(name for name in names if not spoken_terms.isdisjoint(terms[name]))
+
+
+def check_spoken_of(request: PlanningRequest, tools: Sequence[ToolSpec], name: str) -> None:
+    """Raises `UnaskedChangeError` for a change whose tool shares no word with the request where another one's does: the
+    user would be asked for a value of what was never meant."""
+    changing = {spec.name for spec in tools if spec.has_side_effect}
+    spoken = _select_spoken_of(request, changing)
+    if spoken and name not in spoken:
+        raise UnaskedChangeError({name})
 
 
 def _add_question(dialogue: Dialogue, question: str) -> tuple[JsonObject, ...]:

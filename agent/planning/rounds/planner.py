@@ -17,13 +17,12 @@ from agent.planning.planner import PlannerModel, append_new_steps, build_complet
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply, list_calls, list_todo
 from agent.planning.request import NOTHING, PlanningRequest
 from agent.planning.rounds.change_lists import ask_for_all_changes
-from agent.planning.rounds.change_questions import NO_TOOL, ChangeQuestions, list_changing_lines, select_untried
+from agent.planning.rounds.change_questions import NO_TOOL, ChangeQuestions, check_spoken_of, list_changing_lines
 from agent.planning.rounds.chosen_things import choose_things
 from agent.planning.rounds.decision_schema import build_choice_schema
 from agent.planning.rounds.dialogue import CopiedStepsError, Dialogue, UnaskedChangeError
 from agent.planning.rounds.each_calls import ask_for_each
 from agent.planning.rounds.first_looks import list_waiting, look_first
-from agent.planning.rounds.identifier_lookups import may_work_now
 from agent.planning.rounds.made_up_values import (
     MADE_UP,
     MadeUpValueError,
@@ -96,8 +95,7 @@ class RoundPlanner:
             planned = _build_answer(request)
         if planned is None:
             problem = dialogue.rejected[-1].problems[0] if dialogue.rejected else "it decided on nothing"
-            reason = f"the model gave no valid plan: {problem}"
-            return self._plan_by_rules(request, dialogue, reason, None)
+            planned = self._plan_by_rules(request, dialogue, f"the model gave no valid plan: {problem}", None)
         undecided = UNDECIDED if dialogue.is_undecided else planned.fallback_reason
         decided = tuple(sorted(dialogue.decided_changes | (dialogue.may_change or frozenset())))
         rejected = tuple(dialogue.rejected)
@@ -180,14 +178,11 @@ class RoundPlanner:
         has read what it needs for it, and takes the request for done. The next decision must then make it."""
         if not request.rounds or dialogue.must_call or dialogue.questioned_part == request.question:
             return False
-        tried = {call.tool for call in request.rounds if not may_work_now(request, call)}
-        wanted = await self._changes.find_wanted(request, dialogue)
-        lines = list_changing_lines(request, dialogue.tools)
-        missing = select_untried(request, sorted(wanted & lines.keys()), tried)
+        missing = await self._changes.find_untried(request, dialogue)
         if not missing:
             return False
         dialogue.questioned_part = request.question
-        question = render("decide_step", part=request.question, tools="\n".join(lines[name] for name in missing))
+        question = render("decide_step", part=request.question, tools="\n".join(missing.values()))
         messages = (*dialogue.messages, say("assistant", encode_decision(ANSWER)), say("user", question))
         chosen = read_choice(await self._model.ask(messages, build_choice_schema([*missing, NO_TOOL])))
         if chosen in missing:
@@ -322,6 +317,7 @@ class RoundPlanner:
             raise MadeUpValueError(made_up)
         missing = select_missing(made_up, request)
         if missing and request.may_ask:
+            check_spoken_of(request, dialogue.tools, missing[0].spec.name)
             return Planned(build_completion_plan(request, None), "llm", "llm", question=format_question(missing[0]))
         return mark_round(planned, {CHECK: MADE_UP})
 

@@ -1,5 +1,6 @@
 """Decisions without their useless calls: repeated, copied from the prompt's examples, or of made-up addresses."""
 
+import re
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
@@ -11,8 +12,12 @@ from agent.planning.rounds.made_up_values import leave_out_unasked_texts
 from agent.planning.rounds.other_values import take_accepted_values
 from agent.planning.rounds.wider_looks import leave_out_made_up_codes, name_stated_choices, name_stated_date
 from agent.text.terms import extract_terms
+from agent.tools import ToolSpec
 from agent.tools.catalogue import is_foreign, split_name
 from agent.tools.spec import limit_numbers
+
+_NAMED_FIGURE = re.compile(r"(?<![\w.])(?!pi\b)[^\W\d]\w+\b(?! ?\()")
+"""A word that is neither a function nor a constant of an expression."""
 
 
 class TidyDecision(NamedTuple):
@@ -28,12 +33,13 @@ def tidy_calls(data: JsonObject, request: PlanningRequest, is_copied: Callable[[
 
     A part for which a look was only repeated stays open if it is named after a change. Left out with their parts are
     calls that were made before, and of those that read, those of addresses that are made up, and those for a part that
-    `is_copied` from examples. Of a decision that only repeats calls, the first stays; otherwise it may be that none
-    does."""
+    `is_copied` from examples. So is a computation of what the other calls are to find, whose part stays open. Of a
+    decision that only repeats calls, the first stays; otherwise it may be that none does."""
     calls = [_limit_call(call, request) for call in list_calls(data)]
     earlier: list[object] = [(call.tool, call.args) for call in request.rounds if not call.failed]
     repeated: list[int] = []
     useless: list[int] = []
+    waiting: list[int] = []
     made_up: set[str] = set()
     for place, call in enumerate(calls):
         own = call.get("tool"), call.get("inputs")
@@ -46,14 +52,26 @@ def tidy_calls(data: JsonObject, request: PlanningRequest, is_copied: Callable[[
             useless.append(place)
         elif is_reading and _get_part(call) and is_copied(_get_part(call)):
             useless.append(place)
+        elif spec is not None and is_reading and len(calls) > 1 and _names_figure(spec, call):
+            waiting.append(place)
         elif not is_named and own in earlier:
             repeated.append(place)
         earlier.append(own)
     lost = {*useless, *repeated}
+    if len(lost | {*waiting}) < len(calls):
+        lost |= {*waiting}
     if len(lost) == len(calls) and repeated:
         lost.discard(repeated[0])
     open_parts = {part for place in {*repeated} & lost if (part := _find_change_part(calls[place], request))}
+    open_parts |= {_get_part(calls[place]) for place in lost & {*waiting}}
     return TidyDecision(drop_calls({**data, "steps": [*calls]}, lost, open_parts), frozenset(made_up))
+
+
+def _names_figure(spec: ToolSpec, call: JsonObject) -> bool:
+    """Whether a call computes with a name in place of a figure, such as `max_salary * 1.1`."""
+    inputs = call.get("inputs")
+    expression = inputs.get(spec.hints.computes) if isinstance(inputs, dict) else None
+    return isinstance(expression, str) and _NAMED_FIGURE.search(expression) is not None
 
 
 def drop_calls(data: JsonObject, places: Collection[int], parts_left: Collection[str] = ()) -> JsonObject:

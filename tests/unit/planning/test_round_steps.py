@@ -6,9 +6,11 @@ import pytest
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject, PlanStep
+from agent.planning.reply import list_calls
 from agent.planning.request import PlanningRequest, RoundCall
 from agent.planning.rounds.steps import defer_effects, drop_steps, leave_out_unasked
 from agent.planning.rounds.tidy_calls import tidy_calls
+from agent.tools import PlanHints
 from agent.tools.catalogue import Catalogue
 from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec
 
@@ -91,3 +93,25 @@ def test_a_page_that_a_result_names_is_read() -> None:
     request = replace(ask("Look at a"), rounds=(found,))
     call: JsonObject = {"tool": "find", "inputs": {"what": "https://far.example/y"}}
     assert tidy_calls(decide(call), request, lambda _: False).data["steps"] == [{**call, "intent": "part 0"}]
+
+
+@pytest.mark.parametrize(
+    ("expression", "waits"),
+    [
+        ("max_salary * 1.1", True),
+        ("total / count", True),
+        ("17.5 * 240", False),
+        ("max(3, sqrt(16)) + pi * 2e3", False),
+        ("summe * 1,19", True),
+    ],
+)
+def test_a_computation_waits_for_the_figures_that_it_names(expression: str, waits: bool) -> None:
+    compute = spec("compute", {"expression": TEXT}, ["expression"], hints=PlanHints(computes="expression"))
+    request = asking("Who earns most, plus 10%?", catalogue=Catalogue(skills=(), tools=(FIND, compute)))
+    call: JsonObject = {"tool": "compute", "inputs": {"expression": expression}}
+    look: JsonObject = {"tool": "find", "inputs": {"what": "salaries"}}
+    beside = tidy_calls(decide(look, call), request, lambda _: False).data
+    assert [step["tool"] for step in list_calls(beside)] == (["find"] if waits else ["find", "compute"])
+    assert beside["todo"] == ["part 0", "part 1"], "its part stays open"
+    alone = tidy_calls(decide(call), request, lambda _: False).data
+    assert [step["tool"] for step in list_calls(alone)] == ["compute"], "its error says what it takes"
