@@ -9,6 +9,8 @@ from agent.core.models import JsonObject
 
 MAX_STEPS = 30
 """References that lead to one another; more may be a circle."""
+MAX_DEPTH = 30
+"""Levels of a schema or a value that are looked at."""
 
 
 def resolve_schema(schema: JsonValue, root: JsonObject) -> JsonObject | None:
@@ -24,6 +26,15 @@ def resolve_schema(schema: JsonValue, root: JsonObject) -> JsonObject | None:
         else:
             return schema
     return None
+
+
+def list_forms(schema: JsonObject, root: JsonObject, depth: int = 0) -> list[JsonObject]:
+    """The schemas of a union, also of one within another; else the schema alone."""
+    forms = schema.get("anyOf", schema.get("oneOf"))
+    if not isinstance(forms, list) or "properties" in schema or depth > MAX_DEPTH:
+        return [schema]
+    resolved = [one for form in forms if (one := resolve_schema(form, root)) is not None]
+    return [inner for one in resolved for inner in list_forms(one, root, depth + 1)] or [schema]
 
 
 def find_reference(reference: str, root: JsonObject) -> JsonValue:

@@ -12,11 +12,8 @@ from pydantic import JsonValue
 from agent.core.json_schema import get_properties, iter_violations, list_required
 from agent.core.json_texts import load_json, read_json_text
 from agent.core.models import JsonObject
-from agent.core.schema_references import resolve_schema
+from agent.core.schema_references import MAX_DEPTH, list_forms, resolve_schema
 from agent.llm.schema_derivation import get_single_value, get_type, name_others, takes_null
-
-MAX_DEPTH = 30
-"""Levels of a value that are read back; a reply is rarely ten levels deep."""
 
 
 def restore_text(text: str, schema: JsonObject) -> str:
@@ -127,15 +124,6 @@ def _is_of_types(value: JsonValue, kinds: Collection[str]) -> bool:
 def _add_definitions(form: JsonObject, root: JsonObject) -> JsonObject:
     """The form with what its references point to."""
     return {**form, **{name: root[name] for name in ("$defs", "definitions") if name in root and name not in form}}
-
-
-def list_forms(schema: JsonObject, root: JsonObject, depth: int = 0) -> list[JsonObject]:
-    """The schemas of a union, also of one within another; else the schema alone."""
-    forms = schema.get("anyOf", schema.get("oneOf"))
-    if not isinstance(forms, list) or "properties" in schema or depth > MAX_DEPTH:
-        return [schema]
-    resolved = [one for form in forms if (one := resolve_schema(form, root)) is not None]
-    return [inner for one in resolved for inner in list_forms(one, root, depth + 1)] or [schema]
 
 
 _ALL_TYPES = ("string", "number", "integer", "boolean", "null", "object", "array")

@@ -11,11 +11,8 @@ from pydantic import JsonValue
 
 from agent.core.json_schema import get_properties
 from agent.core.models import JsonObject
-from agent.core.schema_references import resolve_schema
-from agent.llm.schema_values import list_forms
+from agent.core.schema_references import MAX_DEPTH, list_forms, resolve_schema
 
-MAX_DEPTH = 8
-"""Levels of nested inputs that are looked at."""
 _FORMAT = re.compile(
     r"(?<![\w%])(?:(?:YYYY|%Y)(?P<a>[-/.])(?:MM|%m)(?P=a)(?:DD|%d)"
     r"|(?:DD|%d)(?P<b>[-/.])(?:MM|%m)(?P=b)(?:YYYY|%Y)"

@@ -525,7 +525,7 @@ async def test_a_planner_that_fails_hands_over_to_the_rules(tmp_path: Path, faul
         model = script(says('{"steps": [{"id": "s1", "tool', to="planner"), says("2*21 is 42", to="completion"))
     async with engine_bench(tmp_path, model) as bench:
         response = await bench.run("search and compute 2*21 please")
-    assert response.response.startswith("2*21 is 42"), "behind it stands that no tool was used, if one was planned"
+    assert "2*21 is 42" in response.response.split("\n\n"), "beside it stands that no tool was used, if one was planned"
     planner = response.metadata["runtime"]["planner"]
     assert (planner["requested"], planner["effective"], planner["fallback_used"]) == ("llm", "rules", True)
     assert planner["fallback_reason"]
