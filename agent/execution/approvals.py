@@ -4,8 +4,10 @@ import hashlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from agent.answers.change_outcomes import describe_progress
+from agent.core.errors import ToolDeniedError
 from agent.core.events import ApprovalDecided, ApprovalItem, EventDraft, ToolReturned
 from agent.core.models import ArgumentRole, JsonObject
 from agent.core.plan_references import find_references
@@ -215,6 +217,18 @@ async def explain_call(run: Run, tool: Tool, args: JsonObject, context: ToolCont
     return await tool.explain(restore_args(run.state, args), context)
 
 
+async def find_change_since_shown(
+    run: Run, tool: Tool, args: JsonObject, site: CallSite, context: ToolContext
+) -> ToolDeniedError | None:
+    """The error of a call that is repeated after an interruption, if it would do something else now than the person
+    saw who allowed it; None otherwise.
+    """
+    if not await _is_shown_otherwise(run, tool, site, partial(explain_call, run, tool, args, context)):
+        return None
+    why = "was interrupted, and would do something else now than a person allowed; ask again"
+    return ToolDeniedError(f"{tool.spec.name!r} {why}", agent_id=tool.spec.name)
+
+
 def build_shown_text(run: Run, egress: EgressFinding | None, explanation: str = "") -> dict[str, object]:
     """The fields of an item for what the tool shows about its call, and for words that would leave."""
     raw = remove_live_parts(explanation)
@@ -249,7 +263,11 @@ async def _is_shown_otherwise(run: Run, tool: Tool, site: CallSite, explain: Cal
     if not isinstance(tool, ExplainingTool):
         return False
     request = next((request for request in reversed(run.state.approvals) if request.call_id == site.call_id), None)
-    seen = request.items[0].shown_sha256 if request is not None else ""
+    if request is not None:
+        item: ApprovalItem | None = request.items[0]
+    else:
+        item = get_approved_item(run.state, site.step_id) if _was_shown_in_plan(run, tool.spec.name, site) else None
+    seen = item.shown_sha256 if item is not None else ""
     return bool(seen) and not is_as_shown(seen, await explain())
 
 

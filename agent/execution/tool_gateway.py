@@ -28,7 +28,7 @@ from agent.core.events import EventDraft, StepUnknown, ToolCalled, ToolReturned
 from agent.core.failures import OUTCOME_UNKNOWN
 from agent.core.models import JsonObject
 from agent.core.run_state import CallState
-from agent.execution.approvals import ApprovalPendingError, check_approval, explain_call
+from agent.execution.approvals import ApprovalPendingError, check_approval, explain_call, find_change_since_shown
 from agent.execution.arguments import find_argument_problem, find_output_problem, has_literal_from_outside, shorten
 from agent.execution.broken_connections import is_broken_connection
 from agent.execution.egress_facts import check_redirect
@@ -98,7 +98,10 @@ async def _call_or_resume(
         return _build_failed_return(tool.spec, site, ToolInputError(problem), monotonic())
     if earlier.intent.effect == "effect":
         return await _reconcile(run, tool, site, earlier.intent)
-    return await _execute(run, tool, args, site, _build_tool_context(run, site, earlier.intent.key, tainted=tainted))
+    context = _build_tool_context(run, site, earlier.intent.key, tainted=tainted)
+    if (changed := await find_change_since_shown(run, tool, args, site, context)) is not None:
+        return _build_failed_return(tool.spec, site, changed, monotonic())
+    return await _execute(run, tool, args, site, context)
 
 
 async def _make_first_call(
@@ -142,9 +145,8 @@ async def foresee_failure(
     """The failure of a call that would be made at `site`, if its tool can predict one."""
     if not isinstance(tool, PreflightTool):
         return None
-    context = build_call_context(run, site, tainted=tainted)
     try:
-        await tool.preflight(restore_args(run.state, args), context)
+        await tool.preflight(restore_args(run.state, args), build_call_context(run, site, tainted=tainted))
     except ToolError as error:
         return _build_failed_return(tool.spec, site, error, monotonic())
     return None
@@ -179,7 +181,6 @@ def _get_recorded_call(run: Run, site: CallSite) -> CallState | None:
 
 
 def _build_tool_context(run: Run, site: CallSite, key: str, *, tainted: bool = False) -> ToolContext:
-    conversation = run.state.request.conversation_id
     subagents = (
         run.engine.subagents.find_spawner(run, site, tainted=tainted) if run.engine.subagents is not None else None
     )
@@ -187,7 +188,7 @@ def _build_tool_context(run: Run, site: CallSite, key: str, *, tainted: bool = F
         ToolContext,
         run.run_id,
         run.state.owner,
-        conversation_id=conversation,
+        conversation_id=run.state.request.conversation_id,
         # Who approves one call approves no later request that is made of its words.
         tainted=tainted or has_literal_from_outside(run.state, site.step_id),
         get_own_words=partial(collect_own_words, run),
@@ -360,10 +361,9 @@ async def _store_content(run: Run, result: ToolResult) -> str | None:
 async def _reconcile(run: Run, tool: Tool, site: CallSite, called: ToolCalled) -> ToolReturned:
     """Resolves a side effect without a recorded return: asks the tool, else records it as unknown. Never repeats it."""
     spec, started = tool.spec, monotonic()
-    context = _build_tool_context(run, site, called.key)
     try:
         async with asyncio.timeout(run.engine.settings.tool_timeout_s):
-            result = await tool.reconcile(called.key, context)
+            result = await tool.reconcile(called.key, _build_tool_context(run, site, called.key))
     except Exception as error:  # noqa: BLE001 - the border to foreign code: whatever it raises, nobody knows
         log.warning("%s could not say what became of %s: %s", spec.name, called.key, shorten(str(error)))
         result = None

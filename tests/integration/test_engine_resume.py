@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pydantic import JsonValue
 
 from agent.core import events as ev
 from agent.core.errors import StoreError
-from agent.core.models import AgentRequest, AgentResponse
+from agent.core.models import AgentRequest, AgentResponse, JsonObject, Room
 from agent.tools import Tool, ToolContext, ToolResult
 from tests.integration.test_engine import ALWAYS, write_skill
 from tests.support.engine import Bench
@@ -129,6 +130,41 @@ async def test_a_call_that_is_repeated_under_its_key_is_the_call_that_was_begun(
     async with bounded_bench(tmp_path, model, tools=[book, then]) as bench:
         await resume_run(bench, run_id)
     assert (then.keys, then.calls) == (first.keys, first.calls)
+
+
+async def finish(_: object) -> JsonValue:
+    return "done"
+
+
+class Applier(FunctionTool):
+    """Uses a text that is stored elsewhere, once a person has seen it."""
+
+    stored = "the menu"
+
+    async def explain(self, args: JsonObject, context: ToolContext) -> str:
+        return f"   {args['x']} gets {self.stored}"
+
+
+@pytest.mark.parametrize("approval", ["never", "always"])
+@pytest.mark.parametrize("stored", ["the menu", "the payroll"])
+async def test_a_call_that_is_repeated_does_what_the_person_saw(tmp_path: Path, approval: Any, stored: str) -> None:
+    """Asked about by itself, or with the whole plan."""
+    gate = Gate()
+    first, then = (
+        Applier("apply_it", work, annotations=IDEMPOTENT, requires_approval=True) for work in (gate.work, finish)
+    )
+    model = script(plans({"tool": "apply_it", "inputs": {"x": "the desk"}}), says("It is done.", to="completion"))
+    room = Room(id="test", approval=approval)
+    async with bounded_bench(tmp_path, model, tools=[first], room=room) as bench:
+        run_id = await bench.service.start_run(AgentRequest(prompt="apply it to the desk"))
+        asked = await bench.service.wait_for_response(run_id)
+        assert "the desk gets the menu" in asked.response
+        await bench.service.submit_decision(run_id, "approve")
+        await gate.reached.wait()
+    then.stored = stored
+    async with bounded_bench(tmp_path, model, tools=[then], room=room) as bench:
+        response = await resume_run(bench, run_id)
+    assert len(then.calls) == (stored == "the menu"), response
 
 
 async def test_calls_that_were_not_made_are_recorded_once_over_resumes(tmp_path: Path) -> None:

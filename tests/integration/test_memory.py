@@ -71,6 +71,17 @@ async def test_an_exchange_is_recalled_in_its_conversation(tmp_path: Path) -> No
     assert "memories" not in memory_line(replaced), "a request's own messages replace the conversation"
 
 
+async def test_an_exchange_is_remembered_whichever_tools_its_key_has(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, script(says("A dry Riesling.", to="completion"))) as bench:
+        request = AgentRequest(prompt="Which wine goes with salmon?", conversation_id="one")
+        caller = Principal("ann", key_id="key_1", tools=("calculator",))
+        run_id = await bench.service.start_run(request, caller)
+        answer = build_response([event async for event in bench.service.follow_events(run_id, owner="ann")])
+        assert answer.response == "A dry Riesling."
+        recalled = await bench.engine.memory.search("ann", "wine for the salmon", conversation_id="one")
+    assert ["Riesling" in memory.text for memory in recalled.memories] == [True]
+
+
 @pytest.mark.row("S001-12")
 async def test_an_exchange_that_stands_in_the_history_is_not_repeated_from_memory(tmp_path: Path) -> None:
     asked = "Which wine goes with salmon for ann.lee@mail.example?"

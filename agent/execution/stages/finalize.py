@@ -41,6 +41,7 @@ from agent.core.plan_outcome import (
 from agent.core.run_state import RunState
 from agent.execution.egress_facts import find_repeated_links
 from agent.execution.gates import list_failed_gates
+from agent.execution.stages.retrieve import uses_memory
 from agent.llm.port import describe_interruption
 from agent.planning.open_parts import has_failed, list_changes_together
 from agent.policy.redaction.inbound import replace_with_kinds, restore_long_text
@@ -258,7 +259,7 @@ async def _save_exchange(run: Run, answer: AnswerFinished | None, *, complete: b
     if not complete or own or written is None or _is_written_by_rules(state):
         return
     text = written.text
-    if run.room.memory and state.retrieval is not None and state.retrieval.requested:
+    if state.retrieval is not None and uses_memory(run):
         try:
             prompt = await compute_beside_loop(len(prompt), lambda: replace_with_kinds(state, state.prompt))
             reply = await compute_beside_loop(len(text), lambda: replace_with_kinds(state, text))

@@ -48,10 +48,15 @@ async def retrieve(run: Run) -> None:
         confirmed=confirmed,
         read_servers=read_servers,
     )
-    route = run.state.understanding.route if run.state.understanding is not None else None
-    if run.room.memory and route not in _ROUTES_WITHOUT_MEMORY and _may_recall(run.state.caller_tools):
+    if uses_memory(run) and _may_recall(run.state.caller_tools):
         retrieved = await _add_memories(run, redactor, retrieved)
     await run.note(retrieved)
+
+
+def uses_memory(run: Run) -> bool:
+    """Whether the room has a memory, and the request is of a kind that is answered with it and remembered."""
+    route = run.state.understanding.route if run.state.understanding is not None else None
+    return run.room.memory and route not in _ROUTES_WITHOUT_MEMORY
 
 
 def _may_recall(tools: Collection[str] | None) -> bool:
