@@ -91,7 +91,7 @@ def _compare(validator: Any, value: object) -> list[Violation]:
     """Describes how a value violates a schema. The time that loading the library took does not count."""
     token = _deadline.set(thread_time() + COMPARE_SECONDS)
     try:
-        faults = (told for fault in validator.iter_errors(value) for told in _list_telling(fault))
+        faults = (inner for fault in validator.iter_errors(value) for inner in _list_telling(fault))
         return [Violation(tuple(fault.absolute_path), _describe(fault)) for fault in faults]
     finally:
         _deadline.reset(token)
@@ -104,7 +104,7 @@ def _list_telling(fault: Any) -> list[Any]:
     for inner in fault.context or () if fault.validator in ("anyOf", "oneOf") else ():
         forms.setdefault(inner.relative_schema_path[0], []).append(inner)
     fitting = [faults for faults in forms.values() if not any(_is_of_other_type(inner) for inner in faults)]
-    return [told for inner in fitting[0] for told in _list_telling(inner)] if len(fitting) == 1 else [fault]
+    return [fault for inner in fitting[0] for fault in _list_telling(inner)] if len(fitting) == 1 else [fault]
 
 
 def _is_of_other_type(fault: Any) -> bool:

@@ -22,9 +22,8 @@ from agent.planning.rounds.identifier_lookups import (
     is_one_code,
     iter_names,
     list_lookups,
-    takes_identifier,
 )
-from agent.planning.rounds.input_schemas import build_inputs_schema
+from agent.planning.rounds.input_schemas import build_inputs_schema, takes_identifier
 from agent.planning.rounds.known_words import split_words
 from agent.text.json_entries import list_json_objects
 from agent.tools import ToolSpec
