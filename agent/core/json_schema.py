@@ -102,7 +102,8 @@ def _list_telling(fault: Any) -> list[Any]:
     null, those with that form."""
     forms: dict[object, list[Any]] = {}
     for inner in fault.context or () if fault.validator in ("anyOf", "oneOf") else ():
-        forms.setdefault(inner.relative_schema_path[0], []).append(inner)
+        if inner.relative_schema_path:  # that of a form which is `false` is empty
+            forms.setdefault(inner.relative_schema_path[0], []).append(inner)
     fitting = [faults for faults in forms.values() if not any(_is_of_other_type(inner) for inner in faults)]
     return [one for inner in fitting[0] for one in _list_telling(inner)] if len(fitting) == 1 else [fault]
 

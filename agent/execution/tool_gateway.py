@@ -215,7 +215,8 @@ def _report_progress(run: Run, line: str) -> None:
 async def _execute(run: Run, tool: Tool, args: JsonObject, site: CallSite, context: ToolContext) -> ToolReturned:
     """Calls the tool. What it has read by calling others makes its result text from outside."""
     returned = await _execute_within_limits(run, tool, args, site, context)
-    return context.call_tool.mark(returned) if isinstance(context.call_tool, NestedCalls) else returned
+    nested = context.call_tool
+    return nested.mark(returned) if isinstance(nested, NestedCalls) and nested.reads else returned
 
 
 async def _execute_within_limits(

@@ -171,14 +171,16 @@ class OwnWords:
         words = _collect_content(text)
         return bool(words) and words <= self.terms.union(*(reply.terms for reply in self._replies))
 
-    def find_restated(self, text: str) -> str | None:
-        """The sentence of the person, but no question, that holds each value of a text and most of its content words;
-        None if there is none."""
+    def find_restated(self, text: str, opening: re.Pattern[str] | None = None) -> str | None:
+        """The sentence of the person that holds each value of a text and most of its content words; None if there is
+        none. A question counts only if it has the `opening`: "Can you remember that I am allergic?"."""
         if len(text) > MAX_VALUE_CHARS:
             return None
         words = _collect_content(text)
         best, most = None, MIN_SHARED
-        for sentence in (one for one in self._sentences if words and not is_question(one)):
+        for sentence in self._sentences if words else ():
+            if is_question(sentence) and (opening is None or opening.search(sentence) is None):
+                continue
             own = OwnWords(sentence)
             shared = len(words & own.terms) / len(words)
             if shared >= most and own._state_values(text):
@@ -199,7 +201,7 @@ class OwnWords:
             if is_end and _begins_statement(own_text, start, opening):
                 return text
             start = own_text.find(phrase, start + 1)
-        return self.find_restated(text)
+        return self.find_restated(text, opening)
 
     def _hold_text(self, value: str, label: str = "") -> bool:
         text = normalise_spelling(value).strip()

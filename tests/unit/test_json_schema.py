@@ -150,6 +150,8 @@ OPTIONAL_JOB: JsonObject = {
     [
         (OPTIONAL_DAY, "2026", [((), r"'2026' does not match '^\\d{2}\\.\\d{2}$'")]),
         (OPTIONAL_DAY, 5, [((), "5 is not valid under any of the given schemas")]),
+        ({"anyOf": [False, {"minLength": 3}]}, "a", [((), "'a' is too short")]),
+        ({"anyOf": [False]}, "a", [((), "'a' is not valid under any of the given schemas")]),
         (OPTIONAL_JOB, {}, [((), "'bike' is a required property")]),
         (OPTIONAL_JOB, {"bike": "red", "day": "x"}, [(("day",), r"'x' does not match '^\\d{2}\\.\\d{2}$'")]),
         (

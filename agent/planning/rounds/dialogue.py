@@ -5,6 +5,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from pydantic import JsonValue
+
 from agent.core.errors import PlanInvalidError
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
@@ -45,6 +47,7 @@ ERROR_CHARS = 200
 """Characters of the end of an error, where tools say what to write instead."""
 MAX_CALLS, MAX_PART_CALLS = 12, 4
 """Calls in one round, and in one for a single part, whose call a small model repeats to the end of the list."""
+_EMPTY: tuple[JsonValue, ...] = ("", [], {})
 
 
 class UnaskedChangeError(PlanInvalidError):
@@ -265,8 +268,8 @@ class Dialogue:
         """Has the next decision look up the identifier that a change needs, or what an empty list of it is to hold, if
         there is a tool for it."""
         named = [one for one in values if one.is_required and not one.is_today and not one.meant]
-        needed = next((one for one in named if not one.value or is_identifier(one.name, str(one.value))), None)
-        takes_codes = needed is not None and not needed.value
+        needed = next((one for one in named if one.value in _EMPTY or is_identifier(one.name, str(one.value))), None)
+        takes_codes = needed is not None and needed.value in _EMPTY
         lookups = list_lookup_tools(self.request, needed.spec, takes_codes=takes_codes) if needed is not None else ()
         return needed is not None and self._offer(lookups, needed.spec.name, str(needed.value))
 
@@ -278,7 +281,7 @@ class Dialogue:
             if one.is_today and not one.path:
                 named = [day] if (day := find_stated_day(self.request)) else []
             elif one.meant and not one.path:
-                named = [one.meant]
+                named = [one.meant, str(one.value)]
             elif one.refused_by and not one.path:
                 named = list_named_alternatives(self.request, str(one.value))
             if named:

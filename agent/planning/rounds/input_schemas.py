@@ -10,10 +10,11 @@ from types import MappingProxyType
 
 from pydantic import JsonValue
 
+from agent.core.json_schema import get_properties, list_required
 from agent.core.models import JsonObject
 from agent.core.schema_references import find_reference, resolve_schema
 from agent.llm.schema_derivation import get_type, join_schemas
-from agent.llm.schema_values import expand_text, read_json_texts
+from agent.llm.schema_values import expand_text, list_forms, read_json_texts
 from agent.tools import ToolSpec
 from agent.tools.catalogue import split_name
 from agent.tools.declared_arguments import collect_arguments, collect_properties
@@ -174,6 +175,25 @@ def _simplify_object(schema: JsonObject, root: JsonObject, depth: int, within: f
 def close_object(properties: JsonObject) -> JsonObject:
     """A closed object schema that requires all of its properties."""
     return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+
+
+def find_schema(spec: ToolSpec, path: Sequence[str | int]) -> JsonObject:
+    """The schema of a place in a tool's inputs; empty if the tool declares none."""
+    schema: JsonValue = spec.input_schema
+    for part in path:
+        inner = schema.get("items" if isinstance(part, int) else "properties") if isinstance(schema, dict) else None
+        schema = inner.get(part) if isinstance(part, str) and isinstance(inner, dict) else inner
+    return schema if isinstance(schema, dict) else {}
+
+
+def requires_field(schema: JsonObject, path: Sequence[str | int]) -> bool:
+    """Whether the object that a path leads into, through references and unions, needs the field at its end."""
+    forms = [schema]
+    for part in path[:-1]:
+        inner = (one.get("items") if isinstance(part, int) else get_properties(one).get(part) for one in forms)
+        resolved = [one for form in inner if (one := resolve_schema(form, schema)) is not None]
+        forms = [*{id(form): form for one in resolved for form in list_forms(one, schema)}.values()]
+    return any(path[-1] in list_required(form) for form in forms)
 
 
 def takes_identifier(name: str) -> bool:

@@ -7,7 +7,8 @@ compare with `agent.text.stated_values`.
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from datetime import tzinfo
 from decimal import Decimal
 from functools import cached_property
@@ -18,8 +19,10 @@ from pydantic import JsonValue
 from agent.core.json_schema import get_properties
 from agent.core.json_walk import iter_leaves, iter_nodes
 from agent.planning.request import PlanningRequest, RoundCall
+from agent.text.codes import CodeMention
 from agent.text.dates import DateMention, DateValue, find_dates
 from agent.text.stated_values import StatedValues
+from agent.text.values import find_values
 from agent.tools import ToolSpec
 from agent.tools.catalogue import is_foreign, split_name
 
@@ -208,19 +211,26 @@ def is_known(value: JsonValue, known: KnownWords, described: KnownWords, label: 
     return all(map(described.hold, split_words(" ".join(between))))
 
 
-def is_of_another_input(name: str, value: JsonValue, spec: ToolSpec, request: PlanningRequest) -> bool:
-    """Whether the request gives a number only behind the name of another input of the same server, and no result has
-    it: the 1 of "room 1" names a room, and no flat."""
-    number, words = str(value).casefold(), split_words(f"{request.question}\n{request.original}")
-    if not number.isdigit() or number not in words:
-        return False
-    before = {words[at - 1] if at else "" for at, word in enumerate(words) if word == number}
-    others = {*_list_input_names(spec, request)} - {*split_words(split_name(name))}
-    results = (call.text for call in request.rounds if not call.failed)
-    return before <= others and not any(number in split_words(text) for text in results)
+def list_words_before_numbers(request: PlanningRequest) -> dict[str, frozenset[str]]:
+    """For each number of the request that no result has, the words that it stands behind; "" where it comes first."""
+    words = split_words(f"{request.question}\n{request.original}")
+    before: dict[str, set[str]] = {}
+    for previous, word in zip(["", *words], words, strict=False):
+        if word.isdigit():
+            before.setdefault(word, set()).add(previous)
+    results = {word for call in request.rounds if before and not call.failed for word in split_words(call.text)}
+    return {number: frozenset(previous) for number, previous in before.items() if number not in results}
 
 
-def _list_input_names(spec: ToolSpec, request: PlanningRequest) -> Iterator[str]:
+def is_of_another_input(
+    name: str, value: JsonValue, before: Mapping[str, AbstractSet[str]], others: Iterable[str]
+) -> bool:
+    """Whether the request gives a number only behind the names of other inputs: the 1 of "room 1" is not a flat."""
+    previous = before.get(str(value).casefold())
+    return previous is not None and previous <= {*others} - {*split_words(split_name(name))}
+
+
+def list_input_names(spec: ToolSpec, request: PlanningRequest) -> Iterator[str]:
     """Yields the names of one word of the inputs, nested ones too, that the tools of a tool's server take."""
     for tool in request.catalogue.tools if is_foreign(spec) else ():
         for node in iter_nodes(tool.input_schema) if tool.origin == spec.origin else ():
@@ -228,14 +238,24 @@ def _list_input_names(spec: ToolSpec, request: PlanningRequest) -> Iterator[str]
             yield from (one[0] for one in words if len(one) == 1)
 
 
-def list_uncalled_codes(request: PlanningRequest) -> dict[str, str]:
-    """The codes of the request that no call of the run had, by their form, where it has one of that form only."""
+def list_codes(texts: Iterable[str]) -> frozenset[str]:
+    """The words of letters and digits of texts, in small letters."""
+    return frozenset(code.casefold() for text in texts for code in _CODE.findall(text))
+
+
+def list_untouched_codes(request: PlanningRequest) -> dict[str, str]:
+    """The codes of the request that no call of the run had and no result has, by their form, where it has one of that
+    form only. One that was looked at may lead on to another: "move from 2A to the largest flat"."""
     named: dict[str, set[str]] = {}
-    for code in _CODE.findall(f"{request.question}\n{request.original}"):
-        named.setdefault(write_form(code), set()).add(code)
-    called = {str(leaf).casefold() for call in request.rounds for _, leaf in iter_leaves(call.args)}
+    for mention in find_values(f"{request.question[:DATED_CHARS]}\n{request.original[:DATED_CHARS]}"):
+        if isinstance(mention, CodeMention) and (form := write_form(mention.text)):
+            named.setdefault(form, set()).add(mention.text)
+    if not named:
+        return {}
+    given = (str(leaf) for call in request.rounds for _, leaf in iter_leaves(call.args))
+    touched = list_codes((*given, *(call.text for call in request.rounds if not call.failed)))
     alone = ((form, codes.pop()) for form, codes in named.items() if len({*map(str.casefold, codes)}) == 1)
-    return {form: code for form, code in alone if code.casefold() not in called}
+    return {form: code for form, code in alone if code.casefold() not in touched}
 
 
 def write_form(value: JsonValue) -> str:

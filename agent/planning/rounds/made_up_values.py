@@ -20,15 +20,17 @@ from agent.core.plan_references import ITEM, is_literal, list_literals, list_ref
 from agent.planning.list_steps import MAX_ITEMS, is_list_step, split_list_inputs
 from agent.planning.request import PlanningRequest, RoundCall
 from agent.planning.rounds.identifier_lookups import iter_names
-from agent.planning.rounds.input_schemas import takes_identifier
+from agent.planning.rounds.input_schemas import find_schema, requires_field, takes_identifier
 from agent.planning.rounds.known_words import (
     WORD,
     KnownWords,
     is_known,
     is_of_another_input,
+    list_codes,
     list_known_texts,
     list_today_texts,
-    list_uncalled_codes,
+    list_untouched_codes,
+    list_words_before_numbers,
     split_words,
     write_form,
 )
@@ -71,7 +73,7 @@ class MadeUpValue:
     refused_by: str = ""
     """The tool whose error in this run did not know the value."""
     meant: str = ""
-    """The code in its form that the request names and that no call had."""
+    """The code in its form that the request names and that was not looked at."""
     is_derived: bool = False
     """Whether it is computed of known numbers, or known words with the ending of a file."""
     is_borrowed: bool = False
@@ -88,12 +90,12 @@ class MadeUpValue:
     @property
     def may_follow(self) -> bool:
         """Whether the value may follow from the request in a way that no rule sees: a date or a time, the wording of a
-        title, a sum, or the one of a count that nobody counts. The user sees it, and is not asked for it."""
-        if self.is_borrowed or self.refused_by or self.meant or self.is_today:
+        title, a sum, a result's code, or the one of a count that nobody counts. The user sees it, and is not asked for
+        it."""
+        if self.is_borrowed or self.refused_by or self.is_today:
             return False
-        if self.is_derived or any(
-            isinstance(mention, DateMention | TimeMention) for mention in find_values(str(self.value))
-        ):
+        mentions = () if self.is_derived or self.meant else find_values(str(self.value))
+        if self.is_derived or self.meant or any(isinstance(one, DateMention | TimeMention) for one in mentions):
             return True
         is_wording = isinstance(self.value, str) and " " in self.value.strip()
         return not self._names_something and (is_wording or self.value == 1)
@@ -113,13 +115,19 @@ class MadeUpValue:
         return len(text.split()) >= DESCRIBING_WORDS or (len(dates) == 1 and dates[0].text == text)
 
     @property
+    def is_left_empty(self) -> bool:
+        """Whether it is an empty text that an object within an input needs. Others may be left out, or are emptied."""
+        path = (self.name, *self.path)
+        return self.value == "" and bool(self.path) and requires_field(self.spec.input_schema, path)
+
+    @property
     def _names_something(self) -> bool:
         return self.spec.get_role(self.name) in _NAMING_ROLES
 
     @property
     def label(self) -> str:
         """The name of the place, and behind a line break its description."""
-        description = _find_schema(self.spec, (self.name, *self.path)).get("description")
+        description = find_schema(self.spec, (self.name, *self.path)).get("description")
         return f"{self.field}\n{description}" if isinstance(description, str) else self.field
 
     @property
@@ -163,7 +171,9 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
     own_texts = [request.question, request.original, *request.replies]
     known_words = KnownWords(known_texts, zone=request.zone, counted=own_texts)
     given_words, today_words = KnownWords(own_texts), KnownWords(list_today_texts(request))
-    unknown_values, uncalled_codes = _collect_unknown_values(request.rounds), list_uncalled_codes(request)
+    unknown_values, before_numbers = _collect_unknown_values(request.rounds), list_words_before_numbers(request)
+    untouched_codes = list_untouched_codes(request)
+    stated_codes = list_codes(list_known_texts(replace(request, rounds=()))) if untouched_codes else frozenset()
     made_up_values = []
     for step in changing:
         spec = request.catalogue.get_tool(step.tool)
@@ -173,11 +183,14 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
         allowed_words = KnownWords([*known_texts, _DIGITS.sub(" ", described)])
         values = [*_iter_values(step, spec)]
         named_values = [one for one in values if one.describes_thing or not one.is_written]
+        fields: dict[str, set[str]] = {}
+        for one in values if before_numbers else ():
+            fields.setdefault(str(one.value), set()).update(split_words(split_name(one.field)))
         made_up = [
             one
             for one in named_values
             if _replaces_identifier(one, request)
-            or is_of_another_input(one.field, one.value, spec, request)
+            or is_of_another_input(one.field, one.value, before_numbers, fields.get(str(one.value), ()))
             or not is_known(one.value, known_words, allowed_words, one.label)
         ]
         made_up = [one for one in made_up if not _ends_span(one, named_values, known_words)]
@@ -192,16 +205,16 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
         borrowed = _list_borrowed(values, known_texts, described)
         places = {one.place for one in borrowed}
         made_up = [one for one in made_up if one.place not in places] + borrowed
-        made_up = made_up or _list_empty(step, spec) or [one for one in values if one.path and one.value == ""]
+        made_up = made_up or _list_empty(step, spec) or [one for one in values if one.is_left_empty]
         made_up = made_up or _list_unasked_texts(values, KnownWords([*request_texts, described]))
         made_up_values += made_up
-        used = {str(one.value).casefold() for one in values}
-        codes = {form: code for form, code in uncalled_codes.items() if code.casefold() not in used}
+        used = list_codes(str(one.value) for one in values) if untouched_codes else frozenset()
+        codes = {form: code for form, code in untouched_codes.items() if code.casefold() not in used}
         refused = [
             replace(
                 one,
                 refused_by=unknown_values.get(str(one.value).casefold(), ""),
-                meant=codes.get(write_form(one.value), ""),
+                meant=codes.get(write_form(one.value), "") if str(one.value).casefold() not in stated_codes else "",
             )
             for one in values
         ]
@@ -246,19 +259,10 @@ def _was_asked_for(value: MadeUpValue, history: Sequence[ChatMessage]) -> bool:
 
 def format_question(value: MadeUpValue) -> str:
     """The question for a value."""
-    described = _find_schema(value.spec, (value.name, *value.path)).get("description")
+    described = find_schema(value.spec, (value.name, *value.path)).get("description")
     meaning = f" ({described})" if isinstance(described, str) and described else ""
     purpose = get_first_sentence(value.spec.description, DESCRIPTION_CHARS).rstrip(".")
     return f"A value is missing for `{value.spec.name}` ({purpose}): which `{value.place}`{meaning} do you mean?"
-
-
-def _find_schema(spec: ToolSpec, path: Path) -> JsonObject:
-    """The schema of a place in a tool's inputs; empty if the tool declares none."""
-    schema: JsonValue = spec.input_schema
-    for part in path:
-        inner = schema.get("items" if isinstance(part, int) else "properties") if isinstance(schema, dict) else None
-        schema = inner.get(part) if isinstance(part, str) and isinstance(inner, dict) else inner
-    return schema if isinstance(schema, dict) else {}
 
 
 def _ends_span(value: MadeUpValue, values: Iterable[MadeUpValue], known: KnownWords) -> bool:
@@ -337,7 +341,7 @@ def _iter_values(step: PlanStep, spec: ToolSpec) -> Iterator[MadeUpValue]:
     listed: set[tuple[object, ...]] = set()
     for name, value in (one for args in _list_inputs(step, spec) for one in args.items()):
         for path, leaf, is_key in _iter_leaves(value):
-            is_declared = is_key and bool(_find_schema(spec, (name, *path)))
+            is_declared = is_key and bool(find_schema(spec, (name, *path)))
             for literal in () if is_declared else list_literals(leaf):
                 key = (name, path, type(literal), str(literal))
                 if literal is not None and not isinstance(literal, bool) and key not in listed:
@@ -356,7 +360,7 @@ def _list_empty(step: PlanStep, spec: ToolSpec) -> list[MadeUpValue]:
     a change like any other, and "[]" may be the text of a file."""
     given = ((name, read_json_text(step.args.get(name))) for name in spec.required)
     empty = (MadeUpValue(step, spec, name, value) for name, value in given if value in ([], {}))
-    kinds = ((one, [_find_schema(spec, path).get("type") for path in ((one.name,), (one.name, 0))]) for one in empty)
+    kinds = ((one, [find_schema(spec, path).get("type") for path in ((one.name,), (one.name, 0))]) for one in empty)
     return [one for one, types in kinds if not any(plain in types for plain in _PLAIN_TYPES)]
 
 

@@ -4,7 +4,7 @@ than the request names, or by all words of a request at once where a search take
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
@@ -22,11 +22,14 @@ from agent.planning.rounds.known_words import (
     KnownWords,
     is_known,
     is_of_another_input,
+    list_input_names,
     list_known_texts,
+    list_words_before_numbers,
     split_words,
 )
 from agent.text.codes import find_codes
 from agent.text.dates import DateMention, find_dates, find_times
+from agent.text.json_entries import read_json_values
 from agent.text.terms import extract_terms, fold, map_query_terms
 from agent.text.values import find_values
 from agent.tools import ToolSpec
@@ -124,7 +127,7 @@ def list_wider_calls(request: PlanningRequest) -> list[NextCall]:
         is_wider = args != call.args
         if is_wider and call.failed and any(_stands_in(value, call.text) for value in args.values()):
             continue  # the error is about an input that stays
-        for inputs in [args] if is_wider else _list_parts(spec, call):
+        for inputs in [args] if is_wider else _list_parts(spec, call, request):
             if (call.tool, inputs) not in made:
                 made.append((call.tool, inputs))
                 wider_calls.append(NextCall(call.tool, inputs, call.part))
@@ -134,8 +137,12 @@ def list_wider_calls(request: PlanningRequest) -> list[NextCall]:
 def _leave_out_unstated(spec: ToolSpec, args: JsonObject, words: KnownWords, request: PlanningRequest) -> JsonObject:
     """The inputs without optional values that stand nowhere, also within objects."""
 
+    before_numbers = list_words_before_numbers(request)
+    others = frozenset(list_input_names(spec, request)) if before_numbers else frozenset()
+
     def is_stated(name: str, value: JsonValue, schema: JsonValue) -> bool:
-        if is_of_another_input(name, value, spec, request):
+        is_bare = takes_identifier(name) and " " not in split_name(name)  # the 5 of "issue 5" is its `id`
+        if not is_bare and is_of_another_input(name, value, before_numbers, others):
             return False
         return _is_word_of(value, words) if value in _list_choices(schema) else _is_stated(value, words)
 
@@ -153,13 +160,13 @@ def _leave_out_unstated(spec: ToolSpec, args: JsonObject, words: KnownWords, req
     return leave_out(args, build_inputs_schema(spec))
 
 
-def _list_parts(spec: ToolSpec, call: RoundCall) -> list[JsonObject]:
+def _list_parts(spec: ToolSpec, call: RoundCall, request: PlanningRequest) -> list[JsonObject]:
     """Parts of the inputs of a look at a server that found nothing though all of them are stated: without the
     description in place of an identifier, or each word of the only text."""
-    if call.failed or not is_foreign(spec) or not _is_empty(call.text):
+    if call.failed or not is_foreign(spec) or not _lists_nothing(call.text):
         return []
     optional = _list_optional(spec, call.args)
-    described = {name for name, value in optional.items() if takes_identifier(name) and not find_codes(str(value))}
+    described = {name for name, value in optional.items() if takes_identifier(name) and _is_description(value, request)}
     if described:
         left = {name: value for name, value in call.args.items() if name not in described}
         return [left] if left else []
@@ -167,9 +174,19 @@ def _list_parts(spec: ToolSpec, call: RoundCall) -> list[JsonObject]:
     return [
         {**call.args, name: _leave_out_ending(word)}
         for name, several in words.items()
-        if not find_codes(str(call.args[name]))
+        if not takes_identifier(name) and not find_codes(str(call.args[name]))
         for word in several[:MAX_WORD_LOOKS]
     ]
+
+
+def _is_description(value: JsonValue, request: PlanningRequest) -> bool:
+    """Whether a value is of several words, none of them a code, that no result has: a number or one word may well be an
+    identifier to which nothing belongs."""
+    is_text = isinstance(value, str) and len(value.split()) > 1 and not find_codes(value)
+    results = (one.text for one in request.rounds if not one.failed and str(value) in one.text)
+    return is_text and not any(
+        leaf == value for text in results for data in read_json_values(text) for _, leaf in iter_leaves(data)
+    )
 
 
 def _leave_out_ending(word: str) -> str:
@@ -276,12 +293,29 @@ def _found_nothing(call: RoundCall, named: AbstractSet[str]) -> bool:
 
 def _is_empty(text: str) -> bool:
     """Whether a result is blank, or JSON without any value."""
+    return _is_json(text, lambda data: not _holds_value(data))
+
+
+def _lists_nothing(text: str) -> bool:
+    """Whether a result is blank, or JSON without any value that has room for one: 0 and false are answers."""
+    return _is_json(text, lambda data: not _holds_value(data) and _has_room(data))
+
+
+def _is_json(text: str, fits: Callable[[JsonValue], bool]) -> bool:
+    """Whether a text is blank, or JSON that fits."""
     if not text.strip():
         return True
     try:
-        return not _holds_value(json.loads(text))
+        return fits(json.loads(text))
     except (ValueError, RecursionError):
         return False
+
+
+def _has_room(data: JsonValue) -> bool:
+    """Whether an empty list, object or text, or null, stands anywhere."""
+    if isinstance(data, dict | list):
+        return not data or any(map(_has_room, data.values() if isinstance(data, dict) else data))
+    return data is None or data == ""
 
 
 def _holds_value(data: JsonValue) -> bool:

@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from agent.core.models import ChatMessage, PlanStep
 from agent.planning.request import AnswerRules, PlanningRequest, RoundCall
+from agent.planning.rounds.dialogue import Dialogue
 from agent.planning.rounds.made_up_values import (
     MadeUpValue,
     MadeUpValueError,
@@ -31,6 +32,7 @@ SAVE = spec("save", {"text": TEXT}, ["text"], description="Remember it.", annota
 PERSON: dict[str, JsonValue] = {
     "type": "object",
     "properties": {"to": {**TEXT, "description": "an address"}, "amount": TEXT},
+    "required": ["to"],
 }
 PAY = spec(
     "pay",
@@ -330,6 +332,23 @@ def test_an_empty_text_within_a_list_names_nothing() -> None:
     assert find("Pay the plumber 50, without a note", "pay", payments=[{"to": "plumber"}], note="") == []
 
 
+def test_an_empty_text_that_an_entry_may_do_without_is_not_asked_for() -> None:
+    assert find("Pay the plumber", "pay", payments=[{"to": "plumber", "amount": ""}]) == []
+    line: JsonValue = {"type": "object", "properties": {"part": TEXT, "note": TEXT}, "required": ["part"]}
+    cells: JsonValue = {"type": "array", "items": {"type": "array", "items": TEXT}}
+    declared: dict[str, JsonValue] = {"lines": {"type": "array", "items": {"$ref": "#/$defs/line"}}, "rows": cells}
+    add = spec("add", declared, ["lines"], annotations=SIDE_EFFECT)
+    schema: dict[str, JsonValue] = {**add.input_schema, "$defs": {"line": line}}
+    request = asking("Add oil", catalogue=Catalogue(skills=(), tools=(replace(add, input_schema=schema),)))
+
+    def list_places(part: str, note: str) -> list[str]:
+        lines: JsonValue = [{"part": part, "note": note}]
+        return [one.place for one in find_made_up_values([make_step("add", lines=lines, rows=[["oil", ""]])], request)]
+
+    assert list_places("oil", "") == []
+    assert list_places("", "") == ["lines[0].part"], "also behind a reference"
+
+
 @pytest.mark.parametrize(
     ("question", "rounds", "meant"),
     [
@@ -339,8 +358,15 @@ def test_an_empty_text_within_a_list_names_nothing() -> None:
         ("Pay the flats 2A and 3A", (), ""),
         ("Pay the flat 4A, not 2A", (), ""),
         ("Pay T-1 for the flat", (), ""),
+        ("Pay who lives below 2A", (RoundCall(0, "find", {"text": "above 2A"}, "[]"),), ""),
+        ("Pay who lives below 2A", (RoundCall(0, "list_all", {}, '["2A", "3A"]'),), ""),
+        ("Pay the flat in 2h", (), ""),
+        ("Pay the flat 4l of oil", (), ""),
     ],
-    ids=["one", "small letters", "looked up", "two", "itself", "another form"],
+    ids=[
+        *("one", "small letters", "looked up", "two", "itself", "another form"),
+        *("within a text", "in a result", "a time", "a quantity"),
+    ],
 )
 def test_a_code_of_a_result_does_not_take_the_place_of_the_requests(
     question: str, rounds: tuple[RoundCall, ...], meant: str
@@ -348,6 +374,39 @@ def test_a_code_of_a_result_does_not_take_the_place_of_the_requests(
     taken = RoundCall(0, "list_flats", {"day": "2027-01-20"}, '{"flat": "4A", "state": "occupied"}')
     made_up = find_made_up_values([make_step("pay", payments=[{"to": "4A"}])], ask(question, taken, *rounds))
     assert [one.meant for one in made_up] == ([meant] if meant else [])
+    assert select_missing(made_up, ask(question)) == (), "a person sees the change"
+
+
+def test_a_code_that_a_person_gave_or_that_the_call_has_elsewhere_is_not_refused() -> None:
+    flats = RoundCall(0, "list_flats", {}, '{"flat": "4A"}')
+    request = ask("Pay the flat, not what 2A got", flats)
+    steps = [make_step("pay", payments=[{"to": "4A"}])]
+    assert [one.meant for one in find_made_up_values(steps, request)] == ["2A"]
+    assert find_made_up_values(steps, replace(request, replies=("the flat is 4A",))) == ()
+    earlier = (ChatMessage(role="user", content="I live in 4a"),)
+    assert find_made_up_values(steps, replace(request, history=earlier)) == ()
+    both = [make_step("pay", payments=[{"to": "4A", "amount": "what 2A got"}])]
+    assert find_made_up_values(both, request) == ()
+
+
+def test_a_refused_code_may_be_chosen_again() -> None:
+    flats = RoundCall(0, "list_flats", {}, '{"version": "v5"}')
+    move = spec("move", {"version": TEXT}, ["version"], annotations=SIDE_EFFECT, origin="mcp:house")
+    request = asking("Move it from v2 to the newest", catalogue=Catalogue((), (move,)), rounds=(flats,))
+    dialogue = Dialogue(request, ({"role": "user", "content": "?"},), (move,), is_questioned=False)
+    dialogue.rule_out(MadeUpValueError(find_made_up_values([make_step("move", version="v5")], request)))
+    assert dialogue.values == {"move": {"version": ["v2", "v5"]}}
+
+
+@pytest.mark.parametrize(("level", "is_looked_up"), [(0, False), ([], True)])
+def test_a_nought_that_nobody_gave_is_looked_up_nowhere(level: JsonValue, is_looked_up: bool) -> None:
+    wish: JsonValue = {"anyOf": [{"type": "integer"}, {"type": "array", "items": {"type": "object"}}]}
+    dim = spec("dim", {"level": wish}, ["level"], annotations=SIDE_EFFECT, origin="mcp:house")
+    rooms = spec("list_rooms", {}, origin="mcp:house")
+    request = asking("Switch the attic off", catalogue=Catalogue((), (dim, rooms)))
+    dialogue = Dialogue(request, ({"role": "user", "content": "?"},), (dim, rooms), is_questioned=False)
+    dialogue.rule_out(MadeUpValueError(find_made_up_values([make_step("dim", level=level)], request)))
+    assert dialogue.is_looking_up is is_looked_up
 
 
 WISH: JsonValue = {"type": "object", "properties": {"room": {"type": "integer"}, "day": TEXT}}
@@ -370,6 +429,29 @@ def test_the_number_of_one_input_is_not_that_of_another(question: str, flat: str
     assert [one.field for one in made_up] == fields
     found_there = replace(request, rounds=(RoundCall(0, "residents", {}, '{"name": "Kerstin", "flat": 1}'),))
     assert find_made_up_values([make_step("book", flat=flat, wish={"room": 1})], found_there) == ()
+
+
+@pytest.mark.parametrize(
+    ("question", "tool", "args"),
+    [
+        ("Close issue 5", "close", {"id": 5}),
+        ("Order 3 chains", "add", {"item": "chains", "quantity": 3}),
+        ("Set the temperature 21 for the hall", "heat", {"room": "hall", "degrees": 21}),
+    ],
+)
+def test_a_number_is_not_refused_because_other_tools_name_it_otherwise(
+    question: str, tool: str, args: dict[str, JsonValue]
+) -> None:
+    number: JsonValue = {"type": "integer"}
+    inputs: dict[str, dict[str, JsonValue]] = {
+        "close": {"id": number},
+        "add": {"item": TEXT, "quantity": number},
+        "heat": {"room": TEXT, "degrees": number},
+        "note": {"issue": number, "order": number, "temperature": number},
+    }
+    tools = [spec(name, one, [*one], annotations=SIDE_EFFECT, origin="mcp:shop") for name, one in inputs.items()]
+    request = asking(question, catalogue=Catalogue(skills=(), tools=(*tools,)))
+    assert find_made_up_values([make_step(tool, "s1", **args)], request) == ()
 
 
 def test_what_may_be_empty_is_not_asked_for() -> None:

@@ -196,6 +196,10 @@ LESSONS = spec("list_lessons", {"first_day": TEXT, "pupil_id": TEXT, "room": TEX
         ),
         ("Cancel the lessons of P-7", look("[]", tool="list_lessons", first_day="2027-01-12", pupil_id="P-7"), []),
         ("Lessons of Clara", look("[]", tool="list_lessons", pupil_id="Clara"), []),
+        ("Lessons of 17", look("[]", tool="list_lessons", first_day="2027-01-12", pupil_id=17), []),
+        ("Lessons of mats", look("[]", tool="list_lessons", first_day="2027-01-12", pupil_id="mats"), []),
+        ("Does Clara Berg play?", look("false", tool="find_pupils", name="Clara Berg"), []),
+        ("How many Clara Bergs?", look('{"count": 0}', tool="find_pupils", name="Clara Berg"), []),
         (
             "Any lessons on 2027-01-12 for day 3?",
             look("[]", tool="list_lessons", first_day="2027-01-12", room="3"),
@@ -205,13 +209,32 @@ LESSONS = spec("list_lessons", {"first_day": TEXT, "pupil_id": TEXT, "room": TEX
         ("Who is Clara?", look("[]", tool="find_pupils", name="Clara"), []),
         ("Any bus drums?", look("[]", tool="find_pupils", name="bus drums"), [{"name": "bus"}, {"name": "drum"}]),
     ],
-    ids=["words", "no identifier", "an identifier", "nothing left", "a number", "something", "one word", "an ending"],
+    ids=[
+        *("words", "no identifier", "an identifier", "nothing left", "a number's", "a word's", "no", "none"),
+        *("a number", "something", "one word", "an ending"),
+    ],
 )
 def test_a_look_at_a_server_that_found_nothing_asks_for_less(
     question: str, call: RoundCall, wider: list[JsonObject]
 ) -> None:
     request = asking(question, catalogue=Catalogue(skills=(), tools=(PUPILS, LESSONS)), rounds=(call,))
     assert [one.args for one in list_wider_calls(request)] == wider
+
+
+def test_words_that_are_an_identifier_of_a_result_stay() -> None:
+    pupils = look('[{"pupil_id": "Clara Berg"}]', tool="find_pupils", name="Clara")
+    lessons = replace(look("[]", tool="list_lessons", first_day="2027-01-12", pupil_id="Clara Berg"), number=1)
+    request = asking("Lessons of Clara Berg on 2027-01-12", catalogue=Catalogue(skills=(), tools=(PUPILS, LESSONS)))
+    assert list_wider_calls(replace(request, rounds=(pupils, lessons))) == []
+    assert len(list_wider_calls(replace(request, rounds=(lessons,)))) == 1
+
+
+def test_the_number_of_a_thing_is_its_identifier() -> None:
+    notes = spec("list_notes", {"id": TEXT, "state": TEXT}, origin="mcp:desk")
+    close = spec("close", {"issue": TEXT}, annotations=SIDE_EFFECT, origin="mcp:desk")
+    call = look("[]", tool="list_notes", id="5", state="new")
+    request = asking("New notes of issue 5", catalogue=Catalogue(skills=(), tools=(notes, close)), rounds=(call,))
+    assert list_wider_calls(request) == []
 
 
 def test_what_nobody_gave_is_left_out_of_an_object_too() -> None:

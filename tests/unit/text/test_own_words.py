@@ -220,6 +220,11 @@ def test_a_question_states_nothing() -> None:
     assert words.find_statement("Her dad gave the cash", BEFORE_FACT) == "Her dad gave me the cash."
 
 
+def test_a_question_that_asks_to_remember_states_what_is_behind() -> None:
+    asked = "Can you remember that I am allergic to nuts?"
+    assert OwnWords(asked).find_statement("I am allergic to nuts", BEFORE_FACT) == asked
+
+
 SAID = "Remember that I am not allergic to penicillin. I like tea, and pay me 50. Thanks!"
 
 
