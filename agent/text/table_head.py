@@ -22,6 +22,9 @@ _WIDTH_SHARE = 0.5
 _CLEAR = 2
 """Columns in which a row below an empty one must differ more from those below it than a plain header does."""
 _LONGEST_UNIT = 12
+_DAYS = 3
+"""Numbers that follow each other, from which on they may name days."""
+_DIGITS = re.compile(r"\d+")
 
 _SIGN = r"[-+\u2212]"
 _UNIT = r"(?:[€$£¥%]|[A-Z]{3}|kr)"
@@ -174,11 +177,49 @@ def find_head(
     if gaps is None:
         gaps = {index for index in range(1, len(rows)) if not _count_filled(rows[index - 1])}
     top = _choose_row(rows, default, gaps)
+    is_axis = _is_axis(rows, default)
+    if is_axis and (top is None or _is_first_row(rows, default, top, gaps)):
+        top = default
     if top is None:
         return Head(default, default)
     bottom = _find_bottom(rows, top)
-    first = top - 1 if top and _is_group_row(rows[top - 1], rows[top]) else top
-    return Head(first, bottom, _join_names(rows[first:bottom], groups=first < top))
+    has_groups = top > 0 and _is_group_row(rows[top - 1], rows[top])
+    is_below_axis = is_axis and top == default + 1 and top not in gaps
+    first = top - 1 if has_groups or is_below_axis else top
+    return Head(first, bottom, _join_names(rows[first:bottom], groups=has_groups))
+
+
+def _is_axis(rows: Sequence[Sequence[HeadCell]], index: int) -> bool:
+    """Whether a row names columns by dates, times or the numbers of days, as rosters do: each once, above values of
+    another form."""
+    row = rows[index]
+    places = [column for column, cell in enumerate(row) if cell.kind in {"moment", "number"}]
+    texts = [row[column].text for column in places]
+    are_days = all(text.isdecimal() for text in texts) and len(texts) >= _DAYS
+    if are_days and any(int(after) - int(before) != 1 for before, after in pairwise(texts)):
+        return False
+    if not are_days and any(row[column].kind == "number" for column in places):
+        return False
+    if len(texts) < 2 or len(set(texts)) < len(texts) or places[-1] - places[0] >= 2 * len(places):
+        return False
+    body = [below for below in rows[index + 1 :] if _count_filled(below)][:_BODY]
+    pairs = [(row[column], below[column]) for below in body for column in places if column < len(below)]
+    pairs = [(name, cell) for name, cell in pairs if cell.kind]
+    alike = sum(cell.kind == "number" if are_days else _write_form(name) == _write_form(cell) for name, cell in pairs)
+    return bool(pairs) and alike <= (1 - _SAME) * len(pairs)
+
+
+def _write_form(cell: HeadCell) -> str:
+    """A text with a sign for each group of digits: `#-#-#` of a date."""
+    return _DIGITS.sub("#", cell.text)
+
+
+def _is_first_row(rows: Sequence[Sequence[HeadCell]], axis: int, row: int, gaps: Collection[int]) -> bool:
+    """Whether what looks like a header below an axis is the first of its rows: it names values of another kind in fewer
+    columns than the axis does."""
+    is_apart = any(place in gaps for place in range(axis + 1, row + 1))
+    named = sum(cell.kind in {"moment", "number"} for cell in rows[axis])
+    return row > axis and not is_apart and (row > axis + 1 or count_contrast(rows, row) < named)
 
 
 def count_contrast(rows: Sequence[Sequence[HeadCell]], row: int) -> int:
@@ -258,7 +299,9 @@ def _find_bottom(rows: Sequence[Sequence[HeadCell]], top: int) -> int:
 def _is_group_row(row: Sequence[HeadCell], names: Sequence[HeadCell]) -> bool:
     """Whether a row names groups of columns: sparse, above names of which some repeat or are empty below it."""
     filled = _count_filled(row)
-    if not filled or filled >= len(names) or any(cell.kind in {"moment", "number"} for cell in row):
+    has_moments = filled > 1 and not row[0].text and len({cell.text for cell in row if cell.text}) == filled
+    values = {"number"} if has_moments else {"moment", "number"}
+    if not filled or filled >= len(names) or any(cell.kind in values for cell in row):
         return False
     return _has_repeats(names) and (filled > 1 or not row[0].text)
 

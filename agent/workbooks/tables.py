@@ -105,7 +105,7 @@ def _make_table(layout: "_Layout") -> SheetTable:
     rows = layout.rows
     top = layout.find_top()
     bottom = layout.find_bottom(top)
-    has_header = layout.is_header(rows[top])
+    has_header = bottom > top or layout.is_header(rows[top])
     names = layout.join_names(rows[top : bottom + 1])
     if bottom == top:
         head = find_head(layout.make_grid(), top, gaps=layout.list_gaps())

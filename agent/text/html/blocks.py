@@ -5,12 +5,17 @@ The one reader of HTML: ingestion and `web_fetch` use it on a tree without what 
 
 import re
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import Protocol
 
 from lxml import etree, html  # type: ignore[import-untyped]
 
 from agent.text.html.lists import ListMarkers
+from agent.text.html.storage_format import (
+    close_empty_elements,
+    escape_sections,
+    is_storage_format,
+    rewrite_elements,
+)
 from agent.text.html.struck import mark_struck_text
 from agent.text.html.tables import (
     BLOCKS,
@@ -30,7 +35,6 @@ from agent.text.superscripts import write_fractions
 _END = re.compile(r"</(?:html|body)\s*>", re.IGNORECASE)
 """What libxml2 takes for the end of the text. A browser shows what follows, such as a second page or a footer of mail
 servers."""
-_SECTION_START, _SECTION_END = "<![CDATA[", "]]>"
 _XML = re.compile(r"\s*<\?xml\b")
 _SOFT_HYPHEN = re.compile(r"\xad|&(?:shy;?|#0{0,5}173;|#[xX]0{0,5}[aA][dD];)")
 """A place where a word may be parted: nobody sees it within a line, and with it no search finds the word."""
@@ -50,8 +54,11 @@ class TooDeepError(ValueError):
 def parse_tree(text: str) -> Element | None:
     """The tree of a page that is text already; None if it has nothing but comments or white space. Raises
     `TooDeepError`."""
-    if _XML.match(text):  # in XML this is text; in HTML a comment, which nobody sees
-        text = _escape_sections(text)
+    has_storage_format = is_storage_format(text)
+    if has_storage_format or _XML.match(text):  # in XML this is text; in HTML a comment, which nobody sees
+        text = escape_sections(text)
+    if has_storage_format:
+        text = close_empty_elements(text)
     text = _SOFT_HYPHEN.sub("", text)
     parser = html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True)
     try:
@@ -60,20 +67,9 @@ def parse_tree(text: str) -> Element | None:
         return None
     if any(entry.type_name == "ERR_RESOURCE_LIMIT" for entry in parser.error_log):
         raise TooDeepError("the page is nested deeper than 256 levels")
+    if has_storage_format:
+        rewrite_elements(root)
     return root
-
-
-def _escape_sections(text: str) -> str:
-    """The text of an XML page with its sections of plain text as HTML writes them."""
-    pieces: list[str] = []
-    place = 0
-    while (start := text.find(_SECTION_START, place)) >= 0:
-        end = text.find(_SECTION_END, start)
-        if end < 0:  # nor do the sections behind it end: a search for each would read the page as often
-            break
-        pieces += (text[place:start], escape(text[start + len(_SECTION_START) : end]))
-        place = end + len(_SECTION_END)
-    return "".join((*pieces, text[place:]))
 
 
 class BlockSink(Protocol):

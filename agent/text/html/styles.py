@@ -1,9 +1,10 @@
 """The style sheets of a page: which elements are visible and which are apart, by the cascade (specificity, order and
 `!important`).
 
-Only the sheets in the page itself count, as a browser shows it on a screen: rules for print are left out. A rule for
-wide screens, or for a ticked box, shows, but hides nothing: narrow ones show what it hides, and tabs are content. It
-strikes out and raises only beside boxes that are ticked in the page. What only an event shows (`:hover`) is hidden.
+Only the sheets in the page itself count, as a browser shows it on a screen: rules for print are left out, and those for
+features that not every browser has. A rule for wide screens, or for a ticked box, shows, but hides nothing: narrow ones
+show what it hides, and tabs are content. It strikes out and raises only beside boxes that are ticked in the page. What
+only an event shows (`:hover`) is hidden.
 """
 
 import re
@@ -18,6 +19,8 @@ from typing import Any, Literal, TypeAlias
 import tinycss2  # type: ignore[import-untyped]
 from cssselect import GenericTranslator, Selector, SelectorError, parse
 from lxml import etree  # type: ignore[import-untyped]
+
+from agent.text.html.feature_queries import is_supported
 
 MAX_SHEET_CHARS = 2_000_000
 MAX_RULES = 5_000
@@ -59,11 +62,6 @@ _WIDTH = re.compile(
     r"(?P<number>\d{1,6}(?:\.\d{1,6})?)(?P<unit>px|em|rem)\s*\)"
 )
 """A width as level 3 and level 4 of the media queries write it."""
-_SUPPORTED = re.compile(
-    r"\(\s*(?:display\s*:\s*(?:(?:inline-)?(?:block|flex|grid|table)|contents|flow-root|list-item)"
-    r"|position\s*:\s*sticky)\s*\)"
-)
-"""What every browser in use supports, of the features that sheets ask for before they show something."""
 _SCREEN_PX = 1920
 _EM_PX = 16
 _TICKED = re.compile(":checked", re.IGNORECASE)
@@ -264,10 +262,10 @@ def _iter_rules(
             condition = " ".join(tinycss2.serialize(rule.prelude).lower().split())
             if rule.lower_at_keyword == "layer":
                 inner = _add_layers(condition, layer, layers)
-            if rule.content is None or not _applies(rule.lower_at_keyword, condition):
+            if rule.content is None or not _applies(rule, condition):
                 continue
             selectors, is_part = outer, bool(outer)
-            conditional = is_conditional or "(" in condition
+            conditional = is_conditional or (rule.lower_at_keyword == "media" and "(" in condition)
         else:
             continue
         read = tinycss2.parse_blocks_contents if is_part else tinycss2.parse_rule_list
@@ -326,15 +324,13 @@ def _put_into(selector: str, around: str) -> str:
     return _PARENT.sub(lambda match: around if match[1] else match[0], selector)
 
 
-def _applies(keyword: str, condition: str) -> bool:
+def _applies(rule: Any, condition: str) -> bool:
     """Whether the rules below an at-rule apply to a new browser with a screen of 1,920 pixels."""
-    if keyword == "media":
+    if rule.lower_at_keyword == "media":
         return any(all(map(_is_true, query.split(" and "))) for query in condition.split(","))
-    if keyword == "supports":  # true only where that is certain: what a browser hides is not for readers
-        return any(
-            all(map(_SUPPORTED.fullmatch, map(str.strip, one.split(" and ")))) for one in condition.split(" or ")
-        )
-    return keyword == "layer"
+    if rule.lower_at_keyword == "supports":  # true only where that is certain: what a browser hides is not for readers
+        return is_supported(rule.prelude) is True
+    return bool(rule.lower_at_keyword == "layer")
 
 
 def _is_true(part: str) -> bool:

@@ -65,3 +65,22 @@ def test_coverage_falls_when_a_description_in_html_is_not_read(tmp_path: Path, m
     output = read(write_entry(HTML), tmp_path)
     assert output.coverage is not None
     assert output.coverage.missing == {"calendar entry": 4}
+
+
+def test_a_card_of_a_person_is_read_as_it_is_meant(tmp_path: Path) -> None:
+    card = (
+        "BEGIN:VCARD",
+        "VERSION:2.1",
+        "N;CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:M=C3=BCller;J=C3=B6rg",
+        "TEL;CELL:+49 170 1",
+        "TEL;WORK:+49 30 2",
+        "ORG:Gannet Har",
+        " bour",
+        "END:VCARD",
+        "",
+    )
+    output = read(part("text/x-vcard; charset=utf-8", "\r\n".join(card)), tmp_path)
+    read_lines = "\n".join(body(output)).splitlines()
+    assert read_lines[2].endswith(":Müller;Jörg")
+    assert read_lines[3:6] == ["TEL;CELL:+49 170 1", "TEL;WORK:+49 30 2", "ORG:Gannet Harbour"]
+    assert complete(output)

@@ -3,7 +3,7 @@
 import codecs
 import re
 from collections import Counter
-from html import escape, unescape
+from html import unescape
 
 from gateway.features.documents.engine.ingest.coverage.charsets import decode_text
 from gateway.features.documents.engine.ingest.coverage.page_elements import (
@@ -17,6 +17,7 @@ from gateway.features.documents.engine.ingest.coverage.page_elements import (
 )
 from gateway.features.documents.engine.ingest.coverage.page_styles import Layout, PageStyles, Tag, read_own_layout
 from gateway.features.documents.engine.ingest.coverage.source_text import SourceText, split_words
+from gateway.features.documents.engine.ingest.coverage.storage_source import rewrite_page
 from gateway.features.documents.engine.search.models import FileType
 
 _VOID = frozenset(
@@ -42,8 +43,6 @@ _LINKS = frozenset({"a", "label"})
 _DRAWING = re.compile(r"""\baria-hidden\s*=\s*["']?true""")
 _TELLING = re.compile("style|role|aria-|title", re.IGNORECASE)
 """What says of an element that it is a box, or which name it has."""
-_SECTION_BOUND = re.compile(r"<!\[CDATA\[|\]\]>")
-"""Where plain text begins or ends in XML; in HTML nobody sees it."""
 _RAW = frozenset({"script", "style", "textarea", "title", "iframe", "noframes"})
 """Elements whose text may look like tags."""
 _PARAGRAPH = frozenset({"p"})
@@ -83,8 +82,7 @@ def read_source(data: bytes, _file_type: FileType, encoding: str, _deadline: flo
 def count_page(text: str) -> SourceText:
     """Counts the words of a page that is text already. Without any other text, that for browsers without scripts
     counts."""
-    if re.match(r"\s*<\?xml\b", text):
-        text = _rewrite_sections(text)
+    text = rewrite_page(text)
     styles = PageStyles(text)
     page = _Page(styles)
     page.scan(text)
@@ -96,22 +94,6 @@ def count_page(text: str) -> SourceText:
         source.words["text"] = page.without_scripts
         source.omitted.pop(_OMITTED["noscript"], None)
     return source
-
-
-def _rewrite_sections(text: str) -> str:
-    """The text of an XML page without the bounds of its plain text, whose signs are written as in HTML. What begins and
-    does not end stays."""
-    pieces: list[str] = []
-    opened: re.Match[str] | None = None
-    place = 0
-    for bound in _SECTION_BOUND.finditer(text):
-        if bound[0] != "]]>":
-            opened = opened or bound
-        elif opened is not None:
-            pieces += (text[place : opened.start()], escape(text[opened.end() : bound.start()]))
-            place, opened = bound.end(), None
-    pieces.append(text[place:])
-    return "".join(pieces)
 
 
 def _decode(data: bytes, encoding: str) -> str:

@@ -238,7 +238,8 @@ def _add_text(part: _Part, source: SourceText) -> None:
     elif part.kind in {"text/enriched", "text/richtext"}:
         source.add("text", re.sub(r"<<|<[^>]*>", " ", text))
     else:
-        for line in text.splitlines():
+        is_card = part.kind in {"text/vcard", "text/x-vcard", "text/directory"}
+        for line in _iter_properties(text) if is_card else text.splitlines():
             source.add("line of an address" if _ADDRESS.search(line) else "text", _ADDRESS.sub(" ", line))
         source.add("address", " ".join(_ADDRESS.findall(text)))
 

@@ -1,19 +1,17 @@
 """Which elements the style sheets of a page hide or part, by a reader of simple selectors of its own.
 
-Knows types, classes, ids, `:is`, `:not`, nested rules, descendants and children, which hide nearly all that is hidden.
-A rule with another selector, or under a condition that is not understood, hides nothing here: what it hides counts as
-text that was not read, and is reported. But it shows: what it shows counts as text that has to be read, except on
-narrow screens, on paper, and by features that not all browsers have.
+Knows types, classes, ids, `:is`, `:where`, `:not`, nested rules, descendants and children, which hide nearly all that
+is hidden. A rule with another selector, or under a condition that is not understood, hides nothing here: what it hides
+counts as text that was not read, and is reported. But it shows: what it shows counts as text that has to be read,
+except on narrow screens, on paper, and by features that not all browsers have.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-_UNSURE = re.compile(
-    r"^@supports\b(?!\s*(?:(?:and\s*|or\s*)?\(\s*(?:display\s*:\s*(?!run-in)[a-z-]+|position\s*:\s*sticky)\s*\)\s*)+$)"
-)
-"""A condition on a feature that some browser may not have."""
+from gateway.features.documents.engine.ingest.coverage.feature_conditions import is_everywhere
+
 _SHEET = re.compile(r"<style\b([^>]*+)(?:>|\Z)(.*?)(?:</style|\Z)", re.IGNORECASE | re.DOTALL)
 _MEDIA = re.compile(r"""media\s*=\s*["']?\s*([^"'>]*)""", re.IGNORECASE)
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
@@ -40,8 +38,8 @@ _SPACE = re.compile(r"(?:margin|padding)[a-z-]{0,20}+\s*+:[^;:]*?(?<![\d.])0*(?:
 """Space beside an element, by its own style, that may part it from a word."""
 _BOX = re.compile(r"block|flex|grid|table|box|list-item|flow-root")
 _HAS_BOXES = re.compile(r"flex|grid|box")
-_COMPOUND = re.compile(r"(?P<tag>[a-zA-Z][a-zA-Z0-9]*|\*)?(?P<names>(?:[.#][\w-]+)*)")
-_NAME = re.compile(r"([.#])([\w-]+)")
+_COMPOUND = re.compile(r"(?P<tag>\ue000?[a-zA-Z][a-zA-Z0-9]*|\*)?(?P<names>(?:[.#]\ue000?[\w-]+)*)")
+_NAME = re.compile(r"([.#])(\ue000?)([\w-]+)")
 _SCREENS = frozenset({"", "all", "screen"})
 _SHOWS = re.compile(r"(?!none|hidden|collapse)")
 """A value that does not hide."""
@@ -51,7 +49,10 @@ _LAYERS = re.compile(r"@layer\s+([^{;]*)[{;]")
 _OWN = 1_000_000
 """The place of a layer's own rules among its layers, and of rules in no layer."""
 _NOT = re.compile(r":not\(\s*([.#][\w-]+)\s*\)")
-_IS = re.compile(r":is\(([^()]*)\)")
+_IS = re.compile(r":(is|where)\(([^()]*)\)")
+_FREE = "\ue000"
+"""Before a name in `:where`, which makes its rule no stronger."""
+_NAME_IN_WHERE = re.compile(r"([.#])|(?<![\w.#-])(?=[a-zA-Z])")
 _MAX_CHOICES = 64
 """Selectors that one with choices stands for."""
 _MAX_DEPTH = 8
@@ -75,6 +76,7 @@ class _Compound(NamedTuple):
     """Whether the element before it has to be its parent."""
     excluded: frozenset[str] = frozenset()
     """Ids and classes that the element must not have."""
+    specificity: tuple[int, int, int] = (0, 0, 0)
 
 
 class _Rule(NamedTuple):
@@ -255,12 +257,13 @@ def _iter_rules(
                 for nested, own_block, is_sure, own_layer in _iter_rules(block, is_certain, depth + 1, layer):
                     yield _nest(head, nested), own_block, is_sure, own_layer
         elif head.startswith(("@media", "@supports", "@layer")) and depth < _MAX_DEPTH:
-            condition = head.removeprefix("@media").strip().lower()
-            if not _UNSURE.search(condition) and not _NOT_WIDE.search(condition):
+            condition = " ".join(head.removeprefix("@media").lower().split())
+            feature = condition.partition("@supports")[2]
+            if is_everywhere(feature) if feature else not _NOT_WIDE.search(condition):
                 inner: str | None = layer
                 if head.startswith("@layer"):
                     inner = ".".join(filter(None, (layer, head.removeprefix("@layer").strip())))
-                is_sure = is_certain and condition.partition("@layer")[0].strip() in _SCREENS
+                is_sure = is_certain and (bool(feature) or condition.partition("@layer")[0].strip() in _SCREENS)
                 yield from _iter_rules(sheet[start + 1 : end - 1], is_sure, depth + 1, inner)
         place = end
 
@@ -286,7 +289,7 @@ def _nest(outer: str, inner: str) -> str:
 
 
 def _split_selectors(selectors: str) -> list[str]:
-    """The selectors of a list, with one for each choice of `:is`."""
+    """The selectors of a list, with one for each choice of `:is` and `:where`."""
     if "(" not in selectors:
         return selectors.split(",")
     plain: list[str] = []
@@ -301,15 +304,17 @@ def _split_selectors(selectors: str) -> list[str]:
 
 
 def _list_choices(selector: str) -> list[str]:
-    """A selector with each choice of its `:is` in place of it; itself if there are too many."""
+    """A selector with each choice of its `:is` or `:where` in place of it; itself if there are too many."""
     choices = [selector]
     while (match := _IS.search(choices[0])) is not None:
-        written = match[1].split(",")
+        written = match[2].split(",")
         before = selector[: match.start()]
         if len(choices) * len(written) > _MAX_CHOICES:
             return [selector]
         if before[-1:].strip(" >"):  # `p:is(h1)` is no selector that is read here, nor is a path behind a name
             written = [one for one in written if re.fullmatch(r"\s*(?:[.#][\w-]+)+\s*", one)]
+        if match[1] == "where":
+            written = [_NAME_IN_WHERE.sub(lambda name: f"{name[1] or ''}{_FREE}", one) for one in written]
         parts = [
             (choice[: place.start()], choice[place.end() :]) for choice in choices if (place := _IS.search(choice))
         ]
@@ -332,10 +337,13 @@ def _read_selector(selector: str) -> tuple[_Compound, ...]:
         if match is None:
             return ()
         names = _NAME.findall(match["names"])
-        ids = frozenset(name for kind, name in names if kind == "#")
-        classes = frozenset(name for kind, name in names if kind == ".")
+        ids = frozenset(name for kind, _, name in names if kind == "#")
+        classes = frozenset(name for kind, _, name in names if kind == ".")
         tag = (match["tag"] or "*").lower()
-        compounds.append(_Compound(tag, ids, classes, is_child, frozenset(_NOT.findall(part))))
+        excluded = frozenset(_NOT.findall(part))
+        counted = [kind for kind, free, _ in names if not free] + [name[0] for name in excluded]
+        weight = counted.count("#"), counted.count("."), int(tag[0] not in {"*", _FREE})
+        compounds.append(_Compound(tag.lstrip(_FREE), ids, classes, is_child, excluded, weight))
         is_child = False
     return tuple(compounds)
 
@@ -354,11 +362,8 @@ def _get_key(compound: _Compound) -> str:
 
 
 def _get_specificity(compounds: Sequence[_Compound]) -> tuple[int, int, int]:
-    return (
-        sum(len(one.ids) + sum(name[0] == "#" for name in one.excluded) for one in compounds),
-        sum(len(one.classes) + sum(name[0] == "." for name in one.excluded) for one in compounds),
-        sum(one.tag != "*" for one in compounds),
-    )
+    ids, classes, tags = (sum(one.specificity[place] for one in compounds) for place in range(3))
+    return ids, classes, tags
 
 
 def _matches(compounds: Sequence[_Compound], path: Sequence[Tag]) -> bool:

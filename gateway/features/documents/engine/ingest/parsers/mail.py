@@ -36,6 +36,8 @@ _ENCRYPTED = frozenset({"application/pkcs7-mime", "application/x-pkcs7-mime", "m
 _PAGES = frozenset({"text/html", "application/xhtml+xml"})
 _COPIES = frozenset({"text/x-amp-html"})
 """Alternatives for single programs, which say what the others say."""
+_CARDS = frozenset({"text/vcard", "text/x-vcard", "text/directory"})
+"""Cards of people, whose fields may be folded and in quoted-printable."""
 _PAGE_CODE = frozenset({"text/css", "text/javascript"})
 """What a saved page needs and does not show."""
 _OTHER_FORMATS = frozenset({"text/rtf"})
@@ -276,11 +278,11 @@ class _Body:
             drops_space = str(part.get_param("delsp", "")).lower() == "yes"
             self._add_plain(decoded._replace(text=join_flowed_lines(decoded.text, drops_space=drops_space)))
         else:
-            self._add_plain(decoded)
+            self._add_plain(decoded, is_file=kind in _CARDS)
 
-    def _add_plain(self, decoded: Decoded) -> None:
+    def _add_plain(self, decoded: Decoded, *, is_file: bool = False) -> None:
         self.uncertainties += decoded.uncertainties
-        self.blocks += read_plain(InputFile(decoded.text.encode("utf-8", "replace"), "txt"), is_file=False).blocks
+        self.blocks += read_plain(InputFile(decoded.text.encode("utf-8", "replace"), "txt"), is_file=is_file).blocks
 
 
 def _decode_message(part: MIMEPart, message: object) -> object:
