@@ -12,9 +12,9 @@ from pydantic import JsonValue
 
 from agent.core.json_schema import get_properties, list_required
 from agent.core.models import JsonObject
-from agent.core.schema_references import find_reference, resolve_schema
+from agent.core.schema_references import find_reference, list_forms, resolve_schema
 from agent.llm.schema_derivation import get_type, join_schemas
-from agent.llm.schema_values import expand_text, list_forms, read_json_texts
+from agent.llm.schema_values import expand_text, read_json_texts
 from agent.tools import ToolSpec
 from agent.tools.catalogue import split_name
 from agent.tools.declared_arguments import collect_arguments, collect_properties
