@@ -3,6 +3,7 @@ changed or that no tool was used.
 """
 
 import re
+from collections.abc import Sequence
 
 from agent.answers.sentences import say
 from agent.core.models import Uncertainty
@@ -29,14 +30,17 @@ async def add_shown_results(run: Run, text: str) -> str:
     return text
 
 
-def add_unmade_changes(text: str, language: str, *, may_claim: bool) -> str:
-    """The answer with the sentence that nothing was changed, in `language` or else in English: small models report what
-    they plan, and any model may drop a change after a person's reply to it.
+def add_unmade_changes(text: str, language: str, failures: Sequence[str] = (), *, may_claim: bool) -> str:
+    """The answer with the sentence that nothing was changed, in `language` or else in English, and with the lines of
+    `failures`: small models report what they plan, and any model may drop a change after a person's reply to it.
 
     With `may_claim`, a model wrote the text, which may say the opposite: then the sentence stands before it.
     """
-    unmade = say("unmade", language)
-    return f"{unmade} {say('model_wrote', language)}\n\n{text}" if may_claim and text.strip() else f"{text}\n\n{unmade}"
+    unmade = "\n\n".join(part for part in (say("unmade", language), "\n".join(failures)) if part)
+    if not may_claim or not text.strip():
+        return "\n\n".join(part for part in (text.strip(), unmade) if part)
+    gap = "\n\n" if failures else " "
+    return f"{unmade}{gap}{say('model_wrote', language)}\n\n{text}"
 
 
 def add_memory_sentence(text: str, language: str, reason: str) -> str:

@@ -26,6 +26,8 @@ from agent.tools import PlanHints
 RESULT_CHARS = 6_000
 """Characters of one result in an answer."""
 
+MAX_FAILED_CHANGES = 3
+"""Errors of changes that stand in an answer."""
 _GIVEN_CHARS = 80
 
 
@@ -108,6 +110,15 @@ def compose_failures(run: Run, outcomes: Sequence[StepResult]) -> str:
     lines = [f"- {_build_heading(run, step)}: {find_failure_reason(state, step)}" for step in failed]
     text = "\n".join((say("only_looked" if outcomes else "all_failed", language), "", *dict.fromkeys(lines)))
     return f"{text}\n\n{compose_results(outcomes, run)}" if outcomes else text
+
+
+def list_failed_changes(run: Run) -> list[str]:
+    """A line with the error of each change that failed, the newest ones; none of what a person refused."""
+    state = run.state
+    changes = [step for step in state.steps_of_all_plans.values() if step.is_work and step.effect != "read"]
+    failed = [step for step in changes if state.get_step(step.id).attempts and not was_refused(state, step)]
+    lines = (f"- {find_failure_reason(state, step)}" for step in failed)
+    return [*dict.fromkeys(lines)][-MAX_FAILED_CHANGES:]
 
 
 async def compose_partial_answer(run: Run) -> str:

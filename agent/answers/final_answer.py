@@ -16,6 +16,7 @@ from agent.answers.composed_answers import (
     compose_results,
     describe_stop_reason,
     has_several_intents,
+    list_failed_changes,
     list_intent_outcomes,
 )
 from agent.answers.figure_marks import mark_figures
@@ -140,7 +141,8 @@ def _add_sentences(run: Run, text: str, *, by_rules: bool) -> str:
     if figures := list_unexplained_figures(run.state):
         text = mark_figures(text, figures, language, inline=not _was_streamed(run))
     if list_missing_changes(run):
-        text = add_unmade_changes(text, language, may_claim=not by_rules and not _was_streamed(run))
+        may_claim = not by_rules and not _was_streamed(run)
+        text = add_unmade_changes(text, language, list_failed_changes(run), may_claim=may_claim)
         return _add_outcomes(text, run.state, language)
     text = _add_outcomes(text, run.state, language)
     is_checked = run.decides_in_rounds or bool(find_refusal_of_plan(run.state))

@@ -502,7 +502,8 @@ async def test_an_answer_that_tells_of_a_change_nobody_made_says_so(tmp_path: Pa
         response = await bench.run("Send carla a mail")
         written = bench.client.requests[-1]["body"]["messages"][-1]["content"]
     assert "the mail server is gone" in written, "reading something else does not make up for it"
-    assert response.response.startswith(f"{UNMADE} The model wrote:\n\n")
+    why = "- send failed with RuntimeError: the mail server is gone (a step with side effects is not repeated)"
+    assert response.response == f"{UNMADE}\n\n{why}\n\nThe model wrote:\n\nThe mail was sent to Carla."
     assert response.metadata["status"] == "partial"
 
 
