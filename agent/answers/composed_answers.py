@@ -27,7 +27,7 @@ RESULT_CHARS = 6_000
 """Characters of one result in an answer."""
 
 MAX_FAILED_CHANGES = 3
-"""Errors of changes that stand in an answer."""
+"""Errors of changes that an answer names."""
 _GIVEN_CHARS = 80
 
 
