@@ -201,25 +201,25 @@ def test_folders_with_settings_of_the_gateway_are_refused(tmp_path: Path) -> Non
 async def test_a_folder_that_was_replaced_by_a_link_is_not_read(serve: Serve, papers: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    (elsewhere / "boats.md").write_text("the key is 4711")
+    (elsewhere / "boats.md").write_text("the key is birch-4711")
     read = {"prompt": "", "metadata": {"tool_calls": [{"tool": "read_file", "args": {"path": "boats.md"}}]}}
     async with serve(require_key="never") as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
         assert (await client.post(ROOTS, json={"path": str(papers)})).status_code == 201
         assert "ferry leaves" in (await client.post("/v1/agent", json=read)).text
         replace_by_link(papers, elsewhere)
-        assert "4711" not in (await client.post("/v1/agent", json=read)).text
+        assert "birch-4711" not in (await client.post("/v1/agent", json=read)).text
 
 
 async def test_hidden_files_below_a_root_are_not_read_by_any_way(serve: Serve, papers: Path) -> None:
-    (papers / ".env").write_text("KEY=4711-secret\n")
+    (papers / ".env").write_text("KEY=birch-4711\n")
     (papers / ".git").mkdir()
-    (papers / ".git" / "config.md").write_text("KEY=4711-secret\n")
+    (papers / ".git" / "config.md").write_text("KEY=birch-4711\n")
     async with serve(require_key="never", file_roots=(papers,)) as url, httpx.AsyncClient(base_url=url) as client:
         client.timeout = httpx.Timeout(30)
         for path in (".env", str(papers / ".env"), "./.git/config.md", ".git/config.md"):
             call = {"tool": "read_file", "args": {"path": path}}
             answer = (await client.post("/v1/agent", json={"prompt": "", "metadata": {"tool_calls": [call]}})).text
-            assert "4711" not in answer
+            assert "birch-4711" not in answer
             assert "hidden" in answer
         for hidden in (papers / ".git", papers / ".git" / "config.md", papers / ".env"):
             source = {"source_type": "local", "source_identifier": str(hidden)}
