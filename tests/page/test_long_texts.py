@@ -91,7 +91,7 @@ async def test_names_without_a_space_are_broken_where_they_are_displayed(devtool
                 ("#/team/audit", ".team table"), ("#/studio/map", ".studio h1"),
             ):  # fmt: skip
                 await page.evaluate(f"location.hash = '{place}'")
-                await page.until(f"document.querySelector('{shown}')?.checkVisibility()")
+                await page.until(f"[...document.querySelectorAll('{shown}')].some((one) => one.checkVisibility())")
                 for width in (390, 1280):
                     await page.look_like(width, 844)
                     assert await page.evaluate(OUT_OF_REACH) == [], f"{place} at {width}"
