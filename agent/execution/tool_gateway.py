@@ -67,8 +67,7 @@ async def call_tool(
     is redacted. `tainted` is whether an argument holds external text.
 
     Raises `ApprovalPendingError` if a person must allow the call first. For a side effect that started before a crash,
-    the tool reports the outcome, or the call is recorded as `step.unknown`.
-    """
+    the tool reports the outcome, or the call is recorded as `step.unknown`."""
     args = drop_unset_inputs(tool.spec, args)
     returned = await _call_or_resume(run, tool, args, site, before, tainted=tainted)
     if returned.error is not None:
