@@ -3,7 +3,7 @@
 import re
 
 from agent.text.dates import MONTHS
-from agent.text.number_words import NUMBER_WORDS, SCALES, is_number_word, may_hold_compound
+from agent.text.number_words import FACTORS, NUMBER_WORDS, is_number_word, may_hold_compound
 from agent.text.numbers import FRACTIONS
 from agent.text.spoken_times import HOUR_WORDS, find_spoken_times
 from agent.text.superscripts import RAISED
@@ -16,7 +16,7 @@ _AMBIGUOUS = re.compile(r"\d{1,3}[.,]\d{3}")
 _AFTER = re.compile(r"[ \u00a0\u202f]?(?:[^\W\d_]+|[%\u2030\u00b0]|\d)")
 _NEXT_WORD = re.compile(r"(?:st|nd|rd|th|er|[.]|:e)?[ \u00a0]*(?:of |de |den )?([^\W\d_]+)")
 _QUOTED_WORD = re.compile(r"[^\W\d_]{2,}")
-_LARGE_NUMBERS = frozenset(SCALES).union(word for word, value in NUMBER_WORDS.items() if value > 12)
+_LARGE_NUMBERS = frozenset(FACTORS).union(word for word, value in NUMBER_WORDS.items() if value > 12)
 _JOINTS = frozenset("-_/:.'\u2019+\u2212@#\\")
 _MONTHS_BEFORE = frozenset((*MONTHS, *(f"{name}." for name in MONTHS)))
 _LINE_NUMBER = re.compile(r"\n[ \t]*(\d{1,7})(?:[:|\t]| \|)(?=\s|$)")

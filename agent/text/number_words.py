@@ -93,10 +93,16 @@ SCALES = {
     word: Decimal(factor) for factor, *words in map(str.split, _SCALE_TABLE.strip().splitlines()) for word in words
 }
 """Scale words and their factors. English "billion" is 10^9, German "Billionen" 10^12."""
+_GROUPS = {
+    "dozen": 12, "dozens": 12, "dussin": 12, "dutzend": 12, "douzaine": 12, "douzaines": 12, "tjog": 20,
+    "vingtaines": 20, "centaine": 100, "centaines": 100,
+}  # fmt: skip
+FACTORS = SCALES | {word: Decimal(size) for word, size in _GROUPS.items()}
+"""Scale words and groups that are counted, as in "five dozen"; no column of a table counts in those."""
 _COMPOUND_SCALES = (("tausend", 1000), ("tusen", 1000), ("hundert", 100), ("hundra", 100))
 """German and Swedish scale words inside of one word: `zweihundertfünfzig`."""
 _COMPOUND = re.compile("|".join(name for name, _ in _COMPOUND_SCALES))
-SCALE_PATTERN = "|".join(sorted(map(re.escape, SCALES), key=len, reverse=True))
+SCALE_PATTERN = "|".join(sorted(map(re.escape, FACTORS), key=len, reverse=True))
 _WORD_TAIL = re.compile(rf"[-{SPACES}](?P<one>[^\W\d_]+)")
 _LOWER_PLACES = re.compile(rf"[{SPACES}-]+(?:(?:and|och|und|et)[{SPACES}]+)?(?P<one>[^\W\d_]+)", re.IGNORECASE)
 _SCALE_TAIL = re.compile(rf"[{SPACES}]+(?:a[{SPACES}]+)?(?P<scale>{SCALE_PATTERN})\b", re.IGNORECASE)
@@ -137,7 +143,7 @@ def read_scale_word(text: str, word: str, at: int) -> tuple[Decimal, int]:
     "Cent" is a hundred behind French words only; "six cents" is left to money."""
     scale = _SCALE_TAIL.match(text, at)
     if scale is not None:
-        return SCALES[scale["scale"].lower()], scale.end()
+        return FACTORS[scale["scale"].lower()], scale.end()
     hundred = _FRENCH_HUNDRED.match(text, at)
     if hundred is not None and word in _FRENCH_COUNTS and (word != "six" or not hundred["plural"]):
         return Decimal(100), hundred.end()
@@ -150,7 +156,7 @@ def read_lower_places(text: str, value: Decimal, factor: Decimal, at: int) -> tu
     The hundreds of a place (`two hundred` of `two hundred and fifty thousand`) are kept apart until it is named."""
     limit, closed, hundreds = (factor, value, Decimal(0)) if factor > 100 else (Decimal("Infinity"), Decimal(0), value)
     if hundreds and (scale := _SCALE_TAIL.match(text, at)) is not None:  # two hundred thousand
-        limit, at = SCALES[scale["scale"].lower()], scale.end()
+        limit, at = FACTORS[scale["scale"].lower()], scale.end()
         closed, hundreds = hundreds * limit, Decimal(0)
     while (tail := _LOWER_PLACES.match(text, at)) is not None and tail["one"].lower() in NUMBER_WORDS:
         word = tail["one"].lower()
@@ -161,8 +167,8 @@ def read_lower_places(text: str, value: Decimal, factor: Decimal, at: int) -> tu
             break
         if place == 100 and not hundreds and group < limit:
             hundreds, at = group, end
-            if (scale := _SCALE_TAIL.match(text, at)) is not None and SCALES[scale["scale"].lower()] < limit:
-                limit, at = SCALES[scale["scale"].lower()], scale.end()
+            if (scale := _SCALE_TAIL.match(text, at)) is not None and FACTORS[scale["scale"].lower()] < limit:
+                limit, at = FACTORS[scale["scale"].lower()], scale.end()
                 closed, hundreds = closed + hundreds * limit, Decimal(0)
             continue
         group += hundreds * place if place > 100 else hundreds

@@ -15,9 +15,9 @@ from decimal import Decimal, InvalidOperation
 from agent.text.dates import DateValue
 from agent.text.number_words import (
     AMBIGUOUS_WORDS,
+    FACTORS,
     HALF_TAIL,
     SCALE_PATTERN,
-    SCALES,
     SPACES,
     is_number_word,
     read_lower_places,
@@ -50,7 +50,7 @@ _DIGITS = re.compile(
     (?P<digits>
       (?:\d{{1,3}}(?:[{SPACES}]\d{{3}}(?!\d))+(?:[.,\u066b]\d+)?|\d+(?:[.,'\u2019\u066b\u066c]\d+)*|\.\d+)
       (?:[eE][-+]?\d{{1,3}}(?!\w)|[{SPACES}]?[x×·*][{SPACES}]?10(?:\^[-+\u2212]?\d{{1,3}}|[⁺⁻]?[{RAISED_DIGITS}]{{1,3}})(?![\w⁺⁻]))?
-      [{_FRACTION}]?
+      (?:[{SPACES}]?[{_FRACTION}])?
       |[{_FRACTION}]
     )
     (?:(?P<ordinal>st|nd|rd|th|:[ae]|er|ère|ème|e)\b|[{SPACES}]*-?(?:(?P<scale>{SCALE_PATTERN})\b\.?|(?P<scaled>{_SCALED})(?!\w))|(?P<mega>[MB])\b)?
@@ -205,7 +205,7 @@ def _read_digits(match: re.Match[str]) -> NumberMention | None:
 
 def _read_scale(match: re.Match[str], before: str) -> tuple[Decimal, str]:
     if match["scale"]:
-        return SCALES[match["scale"].lower().rstrip(".")], ""
+        return FACTORS[match["scale"].lower().rstrip(".")], ""
     if match["scaled"]:
         return _SCALED_CURRENCIES[match["scaled"].lower()]
     # A capital M right behind the digits is a million; a small one is a metre, except behind a currency: $1.5m, £3b.
@@ -218,7 +218,7 @@ def _read_scale(match: re.Match[str], before: str) -> tuple[Decimal, str]:
 def _read_separators(written: str) -> tuple[list[Decimal], list[Decimal]]:
     """The values that the digits can stand for, the likeliest first, and the numbers of a possible list."""
     fraction = Decimal(FRACTIONS[written[-1]]) if written[-1] in FRACTIONS else Decimal(0)
-    written = written.rstrip(_FRACTION)
+    written = written.rstrip(_FRACTION + SPACES)
     if not written:
         return [fraction], []
     if len(written) > _MAX_DIGITS:

@@ -30,6 +30,8 @@ _PATTERN = re.compile(
     \bhalf{_SPACE}past{_SPACE}(?P<half_past>{_HOUR})\b
     | \b(?:a{_SPACE})?quarter{_SPACE}(?P<english>past|to){_SPACE}(?P<english_hour>{_HOUR})\b
     | \b(?:halb|halv){_SPACE}(?P<half_to>{_HOUR})\b(?!{_SPACE}(?:million|miljon|milliard|miljard))
+    | \b(?:(?P<regional>drei(?:{_SPACE})?viertel)|(?<=\bum[ ])viertel){_SPACE}(?P<regional_hour>{_HOUR_WORD})\b
+      (?!{_SPACE}(?:million|milliard|stunde))
     | \b(?:viertel{_SPACE}(?P<german>nach|vor)|kvart{_SPACE}(?P<swedish>över|i)){_SPACE}(?P<quarter_hour>{_HOUR})\b
     | \b(?:à|vers|dès|avant|après|jusqu['\u2019]à){_SPACE}(?P<french_hour>{_HOUR})(?:{_SPACE}heures?)?{_SPACE}
       (?P<french>et{_SPACE}demie?|et{_SPACE}quart|moins{_SPACE}le{_SPACE}quart)\b
@@ -43,13 +45,24 @@ _PATTERN = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-CLOCK_WORDS = frozenset({"half", "quarter", "halb", "halv", "viertel", "kvart", "demie", "demi", "quart"})
+CLOCK_WORDS = frozenset(
+    {"half", "quarter", "halb", "halv", "viertel", "dreiviertel", "kvart", "demie", "demi", "quart"}
+)
 """Words of which each time with a half or a quarter has one."""
 HOUR_WORDS = CLOCK_WORDS | _MINUTES.keys() | {"klockan", "klokken", "uhr", "clock", "heure", "heures"}
 """Words of which each spoken time has one."""
 
 _FULL = ("nordic_full", "full", "french_full")
-_PARTED = ("past_hour", "to_hour", "half_past", "english_hour", "half_to", "quarter_hour", "french_hour")
+_PARTED = (
+    "past_hour",
+    "to_hour",
+    "half_past",
+    "english_hour",
+    "half_to",
+    "quarter_hour",
+    "regional_hour",
+    "french_hour",
+)
 """The hours of times with minutes."""
 
 
@@ -76,6 +89,8 @@ def _read(match: re.Match[str]) -> TimeValue:
         minutes = 30
     elif match["half_to"]:
         minutes = -30
+    elif match["regional_hour"]:  # "dreiviertel acht" has three of the four quarters that end at eight
+        minutes = -15 if match["regional"] else -45
     elif match["french"]:
         minutes = {"e": 30 if "demi" in match["french"].lower() else 15, "m": -15}[match["french"][0].lower()]
     else:

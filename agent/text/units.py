@@ -67,6 +67,7 @@ acre    area        4046.8564224  acre acres
 ft²     area        0.09290304  ft² ft2 sqft
 mg      mass        0.000001  mg milligram milligrams milligramm
 g       mass        0.001     g gram grams gramm gramme grammes
+hg      mass        0.1       hg hekto hektogram
 kg      mass        1         kg kilo kilos kilogram kilograms kilogramm kilogramme kilogrammes
 t       mass        1000      t tonne tonnes ton tons
 kt      mass        1000000   kt kiloton kilotons kilotonne kilotonnes

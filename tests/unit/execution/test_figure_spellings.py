@@ -40,6 +40,15 @@ CASES = [
     ("closes 18:50", "It closes at ten to seven.", "It closes at five to seven."),
     ("zeit: 09:10", "Beginn ist zehn nach neun.", "Beginn ist um zehn vor neun."),
     ("tid: 18:50", "Vi stänger klockan tio i sju.", "Vi stänger klockan fem i sju."),
+    ("boxes 60", "That makes five dozen boxes.", "That makes eight dozen boxes."),
+    ("kartons: 24", "Es sind zwei Dutzend.", "Es sind drei Dutzend."),
+    ("antal 40", "Det är två tjog.", "Det är fyra tjog."),
+    ("n: 400", "Quatre centaines de gens sont là.", "Huit centaines de gens sont là."),
+    ("boxes 60", "That makes 5 dozen boxes.", "That makes 8 dozen boxes."),
+    ("zeit: 17:45", "Beginn ist um dreiviertel sechs.", "Beginn ist um drei viertel acht."),
+    ("zeit: 17:15", "Beginn ist um viertel sechs.", "Beginn ist um viertel acht."),
+    ("vikt: 3 hg", "Det väger 300 g.", "Det väger 450 g."),
+    ("dauer: 90 min", "Es dauert 1 ½ Stunden.", "Es dauert 3 ½ Stunden."),
     ("n: 92", "Quatre-vingt-douze personnes.", "Quatre-vingt-treize personnes."),
 ]
 
