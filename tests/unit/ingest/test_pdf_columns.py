@@ -50,6 +50,40 @@ def test_rows_without_lines_are_read_as_rows(
     assert complete(output)
 
 
+INVOICE = [
+    (75, [(63, "Ana Berg"), (478, "Hafenstr. 12")]),
+    (87, [(63, "Ringweg 3"), (466, "20457 Gannet")]),
+    (99, [(63, "50667 Quay"), (441, "VAT DE811234567")]),
+    (128, [(63, "Invoice RE-2026-1187")]),
+    (157, [(63, "Date: 28.11.2026 Customer: 30417 Delivery: week 47")]),
+    (181, [(64, "Pos."), (111, "Item"), (296, "Count"), (384, "Unit price"), (488, "Total")]),
+    (197, [(64, "1"), (111, "Lamp Polar"), (320, "12"), (408, "48.50"), (486, "582.00")]),
+    (208, [(111, "No. L-204, white")]),
+    (223, [(64, "2"), (111, "Setting up"), (307, "3.5 h"), (408, "72.00"), (486, "252.00")]),
+    (238, [(358, "Net amount"), (486, "834.00")]),
+    (253, [(366, "VAT 19 %"), (486, "158.46")]),
+    (268, [(346, "Amount to pay"), (486, "992.46")]),
+    (295, [(63, "Payable by 12.12.2026 without any discount for early payment.")]),
+]
+
+
+def test_a_table_begins_below_addresses_that_stand_beside_each_other(tmp_path: Path) -> None:
+    page = [Words(text, left, top) for top, cells in INVOICE for left, text in cells]
+    output = read(pdf(page), "pdf", tmp_path)
+    table = [
+        "| Pos. | Item | Count | Unit price | Total |",
+        "| --- | --- | --- | --- | --- |",
+        "| 1 | Lamp Polar | 12 | 48.50 | 582.00 |",
+        "|  | No. L-204, white |  |  |  |",
+        "| 2 | Setting up | 3.5 h | 72.00 | 252.00 |",
+        "|  |  |  | Net amount | 834.00 |",
+        "|  |  |  | VAT 19 % | 158.46 |",
+        "|  |  |  | Amount to pay | 992.46 |",
+    ]
+    assert lines(output)[-2:] == ["\n".join(table), INVOICE[-1][1][0][1]]
+    assert complete(output)
+
+
 LEDGER = [
     ["Date", "Text", "Debit", "Credit", "Balance"],
     ["1 Mar", "Direct debit of the City Works of Gannet", "900.00", "", "100.00"],

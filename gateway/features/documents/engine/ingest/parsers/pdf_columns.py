@@ -21,6 +21,8 @@ from gateway.features.documents.engine.ingest.parsers.pdf_parts import (
     AlignedPart,
     Part,
     count_letters,
+    is_above,
+    is_below,
     iter_paragraphs,
     iter_texts,
     list_region,
@@ -47,6 +49,8 @@ _MAX_ROW_LINES = 6
 """The most lines of a text in a row with another one."""
 _MAX_TABLES = 50
 """On one page."""
+_MAX_ABOVE = 16
+"""Lines of a run above its table."""
 _REPLACED = frozenset({"paragraph", "table"})
 
 
@@ -60,9 +64,18 @@ def arrange_tables(page: "ParsedPage") -> list[Part]:
     is_ruled = layout is None or layout.ruled_table_count > 0
     runs = (run for run in map(_part_names, iter_runs(lines)) if sum(len(line.cells) > 1 for line in run) >= _MIN_ROWS)
     for run in islice(runs, _MAX_TABLES):
-        if _find_columns(run):
-            parts = _replace(parts, run, lines, is_ruled=is_ruled)
-        parts = _part_columns(parts, run, lines)
+        parts = _part_columns(_replace_first(parts, run, lines, is_ruled=is_ruled), run, lines)
+    return parts
+
+
+def _replace_first(parts: list[Part], run: Sequence[Line], lines: Sequence[Line], *, is_ruled: bool) -> list[Part]:
+    """The parts with the table of a run, which may begin below lines that have several texts beside each other too,
+    such as an address."""
+    for start in (at for at, line in enumerate(run[:_MAX_ABOVE]) if at == 0 or len(line.cells) > 1):
+        below = run[start:]
+        replaced = _replace(parts, below, lines, is_ruled=is_ruled) if _find_columns(below) else parts
+        if replaced is not parts:
+            return replaced
     return parts
 
 
@@ -174,7 +187,13 @@ def _replace(parts: list[Part], run: Sequence[Line], lines: Sequence[Line], *, i
     right = max(line.cells[-1].right for line in run)
     touched = [place for place, part in enumerate(parts) if touches(part, (left, top, right, bottom))]
     blocks = [part for place in touched if not isinstance(part := parts[place], AlignedPart)]
-    if not blocks or len(blocks) < touched[-1] - touched[0] + 1:
+    if not blocks or len(blocks) < len(touched):
+        return parts
+    own = set(touched)
+    between = [parts[at] for at in range(touched[0], touched[-1]) if at not in own]
+    before = [one for one in between if is_above(one, top)]
+    after = [one for one in between if is_below(one, bottom)]
+    if len(before) + len(after) < len(between):
         return parts
     if not all(one.kind in _REPLACED or _is_cell(one, run) for one in blocks):
         return parts
@@ -190,7 +209,9 @@ def _replace(parts: list[Part], run: Sequence[Line], lines: Sequence[Line], *, i
     if is_ruled:
         is_misread = is_split and _lacks_row(tables, run, columns)
     else:
-        is_misread = _is_misread(tables, run, [*above, *below], columns, is_split=is_split)
+        is_misread = _is_misread(tables, run, [*above, *below], columns, is_split=is_split) or any(
+            _is_column(one, run, columns) for one in blocks if one.kind != "table"
+        )
     if tables and not (is_mixed or is_misread):
         return parts
     if count_letters(item.text for line in region for item in line.items) != count_letters(iter_texts(blocks)):
@@ -200,7 +221,7 @@ def _replace(parts: list[Part], run: Sequence[Line], lines: Sequence[Line], *, i
         AlignedPart(_make_rows(columns, run), "", (round(left, 2), round(top, 2), round(right, 2), round(bottom, 2))),
         *iter_paragraphs(below),
     ]
-    return [*parts[: touched[0]], *replaced, *parts[touched[-1] + 1 :]]
+    return [*parts[: touched[0]], *before, *replaced, *after, *parts[touched[-1] + 1 :]]
 
 
 def _part_columns(parts: list[Part], run: Sequence[Line], lines: Sequence[Line]) -> list[Part]:
@@ -303,6 +324,17 @@ def _is_cell(block: "LayoutBlock", run: Sequence[Line]) -> bool:
     return any(line.top - 1 <= box.y + box.height / 2 <= line.bottom + 1 and len(line.cells) > 1 for line in run)
 
 
+def _is_column(block: "LayoutBlock", run: Sequence[Line], columns: Sequence[Sides]) -> bool:
+    """Whether a text is the figures of several rows in one column, which belong to what stands beside them."""
+    box = block.bbox
+    if box is None:
+        return False
+    beside = [line for line in run if box.y <= (line.top + line.bottom) / 2 <= box.y + box.height]
+    places = [at for at, (left, right) in enumerate(columns) if left < box.x + box.width and box.x < right]
+    is_parted = len(places) == 1 and sum(len(line.cells) > 1 for line in beside) >= _MIN_ROWS
+    return is_parted and _holds_short_figures(_list_texts(beside, columns)[places[0]])
+
+
 def _lacks_row(tables: Sequence["LayoutBlock"], run: Sequence[Line], columns: Sequence[Sides]) -> bool:
     """Whether a row with figures stands above or below liteparse's table, which has all columns."""
     box = tables[0].bbox if len(tables) == 1 else None
@@ -349,9 +381,12 @@ def _is_misread(
 ) -> bool:
     """Whether liteparse's table lacks a column, which is a paragraph (`is_split`), lacks a row although no cell has
     several lines, or has a sentence beside it cut into cells."""
+    height = min(line.height for line in run)
     steps = [below.top - above.top for above, below in pairwise(run)]
+    gaps = [below.top - above.bottom + height for above, below in pairwise(run)]  # where some rows are of several lines
+    is_even = any(max(one) <= _EVEN * min(one) for one in (steps, gaps))
     box = tables[0].bbox if tables else None
-    if len(tables) > 1 or box is None or max(steps) > _EVEN * min(steps):
+    if len(tables) > 1 or box is None or not is_even:
         return False
     inside = [line for line in others if box.y - 1 <= (line.top + line.bottom) / 2 <= box.y + box.height + 1]
     if not all(_crosses(line, columns) for line in inside):  # more lines of a cell

@@ -45,6 +45,19 @@ def touches(part: Part, box: Box) -> bool:
     return own is not None and _overlap((own.x, own.y, own.x + own.width, own.y + own.height), box)
 
 
+def is_above(part: Part, level: float) -> bool:
+    """Whether a part ends above a level of the page; so does one that has no place."""
+    box = part.bbox
+    bottom = box[3] if isinstance(box, tuple) else box.y + box.height if box is not None else float("-inf")
+    return bottom <= level
+
+
+def is_below(part: Part, level: float) -> bool:
+    """Whether a part begins below a level of the page."""
+    box = part.bbox
+    return box is not None and (box[1] if isinstance(box, tuple) else box.y) >= level
+
+
 def _overlap(one: Box, other: Box) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
