@@ -5,6 +5,7 @@ The one reader of HTML: ingestion and `web_fetch` use it on a tree without what 
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Protocol
 
 from lxml import etree, html  # type: ignore[import-untyped]
@@ -30,6 +31,7 @@ from agent.text.html.tables import (
     read_table_rows,
     write_moved_figure,
 )
+from agent.text.html.ticks import write_ticks
 from agent.text.superscripts import write_fractions
 
 _END = re.compile(r"</(?:html|body)\s*>", re.IGNORECASE)
@@ -45,6 +47,16 @@ _NO_TERM = BLOCKS | {"img", "input", "button", "br"}
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _BEHIND_TERMS = frozenset({"dl", "hr", "li", "menu", "ol", "pre", "section", "table", "ul", *HEADINGS})
 """What does not go on in the line of a term."""
+
+
+_BREAK = "\x00"
+"""A line break; no text of a page has this character."""
+
+
+class _Picture(str):
+    """The description of a picture in its place among the words of a line."""
+
+    __slots__ = ()
 
 
 class TooDeepError(ValueError):
@@ -69,6 +81,7 @@ def parse_tree(text: str) -> Element | None:
         raise TooDeepError("the page is nested deeper than 256 levels")
     if has_storage_format:
         rewrite_elements(root)
+    write_ticks(root)
     return root
 
 
@@ -95,7 +108,6 @@ class HtmlWalk:
     def __init__(self, sink: BlockSink) -> None:
         self._sink = sink
         self._words: list[str] = []
-        self._images: list[str] = []
         self._marker = ""
         self._term = ""
         self._lists: list[ListMarkers] = []
@@ -112,10 +124,9 @@ class HtmlWalk:
         if not isinstance(tag, str):
             return
         if tag == "br":
-            self._words.append("\n")
+            self._words.append(_BREAK)
         elif tag == "img":
-            self._images.append(element.get("alt") or "")
-            self._words.append(" ")
+            self._words.append(_Picture(element.get("alt") or ""))
         elif tag == "input":
             self._words.append(read_shown_value(element))
         elif tag in SEPARATE:
@@ -175,16 +186,15 @@ class HtmlWalk:
             self._add_table(inner)
 
     def _flush(self) -> None:
-        text = write_fractions(_collapse_whitespace(self._words))
+        words, images = _place_pictures(self._words)
+        text = write_fractions(_collapse_whitespace(words))
         self._words.clear()
         if text:
             term = f"{self._term.rstrip(' :')}: " if self._term else ""
             self._sink.add_text(self._marker + term + text)
             self._marker = self._term = ""
-        for image in self._images:
-            if image.strip():
-                self._sink.add_image(image)
-        self._images.clear()
+        for image in images:
+            self._sink.add_image(image)
 
     def _flush_term(self) -> None:
         if self._term:
@@ -202,7 +212,28 @@ def _read_term(element: Element) -> str:
     return text if len(text) <= _MAX_TERM else ""
 
 
+def _place_pictures(words: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The words with the descriptions of pictures within a line, such as a formula, and of signs beside its text; the
+    other descriptions."""
+    placed: list[str] = []
+    others: list[str] = []
+    for is_break, group in groupby(words, key=lambda word: word == _BREAK):
+        line = list(group)
+        texts = [] if is_break else [at for at, word in enumerate(line) if word.strip() and type(word) is str]
+        for at, word in enumerate(line):
+            if not isinstance(word, _Picture):
+                placed.append(word)
+                continue
+            is_sign = not any(map(str.isalnum, word))
+            is_placed = bool(texts) and (is_sign or texts[0] < at < texts[-1])
+            sign = f" {word} " if is_sign else f" [image: {word.strip()}]"
+            placed.append(sign if is_placed else " ")
+            if word.strip() and not is_placed:
+                others.append(str(word))
+    return placed, others
+
+
 def _collapse_whitespace(words: Iterable[str]) -> str:
     """Collapses white space as a browser does, keeping explicit line breaks."""
-    parts = "".join("\x00" if word == "\n" else re.sub(r"\s+", " ", word) for word in words)
-    return "\n".join(line.strip() for line in re.sub(r" +", " ", parts).split("\x00")).strip()
+    text = re.sub(r"\s+", " ", "".join(words))
+    return "\n".join(line.strip() for line in text.split(_BREAK)).strip()
