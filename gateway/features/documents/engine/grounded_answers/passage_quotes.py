@@ -32,6 +32,9 @@ MIN_RELATIVE_RELEVANCE = 0.6
 EXCERPT_CHARS = 600
 WHOLE_CHARS = 4_000
 """A longer text is the whole result of a tool, of which `Technical` is shown an excerpt too."""
+CERTAIN_RELEVANCE = 0.6
+"""With less, half of a question's words are missing in the best passage, and it is about as often beside the question
+as it answers it (the labelled company questions)."""
 MAX_ROWS = 12
 MAX_NAMES = 50
 """Names of a message that are looked for in passages; one with more holds a list."""
@@ -61,24 +64,33 @@ def list_unanswered(
     request: TailorInput, checker: EvidenceChecker, units: Sequence[CheckedUnit]
 ) -> tuple[list[str], list[str]]:
     """The things that a message asks for besides others and that the quoted passages do not hold: those of which they
-    have no word, and those of which they lack the subject. Of a message that asks for one thing, the names in whose
-    place they have others: what they say of Porto does not answer for Lisbon."""
+    have no word, and those of which they lack the subject, or hold no more than half in a passage of little relevance.
+    Of a message that asks for one thing, the names in whose place they have others: what they say of Porto does not
+    answer for Lisbon."""
     phrases = list_asked_things(request.user_query)
     quoted = {quote.number for one in units for quote in one.list_quotes()}
     terms = [PassageTerms(checker.chunks[number - 1]) for number in quoted]
+    scores = [checker.chunks[number - 1].relevance_score for number in quoted]
     absent: list[str] = []
     doubtful: list[str] = []
     for phrase in phrases if len(phrases) > 1 and not request.topics else ():
         words, subjects = list_content_words(phrase), list_subject_words(phrase)
+        has_subject = not subjects or any(one.mentions(word) for one in terms for word in subjects)
         if words and not any(one.mentions(word) for one in terms for word in words):
             absent.append(phrase)
-        elif subjects and not any(one.mentions(word) for one in terms for word in subjects):
+        elif words and not (has_subject and any(_is_certain(*one, phrase) for one in zip(terms, scores, strict=True))):
             doubtful.append(phrase)
     if quoted and not absent and not request.topics:
         names = list_names(request.user_query)[:MAX_NAMES]
         siblings = [one.name for one in names if any(passage.has_sibling_of(one) for passage in terms)]
         absent = [name for name in siblings if not any(passage.mentions(name) for passage in terms)]
     return absent, doubtful
+
+
+def _is_certain(passage: PassageTerms, relevance: float, phrase: str) -> bool:
+    """Whether a passage is about a thing: it holds most of its words, or half of them and is relevant beyond doubt."""
+    share = passage.compute_share(phrase)
+    return share > MIN_PHRASE_SHARE or (share == MIN_PHRASE_SHARE and relevance >= CERTAIN_RELEVANCE)
 
 
 def list_overlooked(request: TailorInput, checker: EvidenceChecker, cited: Container[int]) -> list[CheckedUnit]:
@@ -112,6 +124,7 @@ def _compare_topics(
 ) -> list[CheckedUnit]:
     """A section for each side of a comparison. A side without a passage says so."""
     units: list[CheckedUnit] = []
+    shared = _list_shared_places(checker.passages)
     for number, topic in enumerate(request.topics):
         others = {term for other in request.topics if other != topic for term in extract_query_terms(other)}
         mine = frozenset(extract_query_terms(topic))
@@ -120,7 +133,7 @@ def _compare_topics(
             passage for passage in checker.passages
             if own & passage.place_terms.union(*(part.terms for part in passage.parts))
             # A passage under the other side's heading is about that side, whatever it mentions.
-            and (own & passage.place_terms or not (others - mine) & passage.place_terms)
+            and (own & passage.place_terms or not (others - mine - shared) & passage.place_terms)
         ]  # fmt: skip
         block = number * BLOCKS_PER_PASSAGE * (MAX_PASSAGES + 1)
         units.append(_make_heading(f"**{topic[:1].upper()}{topic[1:]}**", block))
@@ -129,6 +142,14 @@ def _compare_topics(
         else:
             units.append(CheckedUnit(Unit("sentence", block + 1, (Segment(get_no_answer_text(request.user_query)),))))
     return units if any(one.quotes for one in units) else []
+
+
+def _list_shared_places(passages: Sequence[Passage]) -> frozenset[str]:
+    """The terms of places that do not distinguish the sides of a comparison: the title that all passages have, and of a
+    single one all but its last heading."""
+    if len(passages) == 1:
+        return passages[0].place_terms.difference(extract_terms(" ".join(list_headings(passages[0].chunk)[-1:])))
+    return frozenset.intersection(*(one.place_terms for one in passages)) if passages else frozenset()
 
 
 def _quote_passages(
@@ -166,7 +187,7 @@ def _select_relevant(question: str, passages: Sequence[Passage]) -> list[Passage
             ((one.compute_share(phrase), one.has_heading_word(phrase), -number) for number, one in terms.items()),
             default=(0.0, False, 0),
         )
-        if share > MIN_PHRASE_SHARE and -number not in needed:
+        if share >= MIN_PHRASE_SHARE and -number not in needed:
             needed.append(-number)
     top = max((passage.chunk.relevance_score for passage in passages), default=0.0)
     least = MIN_RELATIVE_RELEVANCE * top
