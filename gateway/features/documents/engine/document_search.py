@@ -24,6 +24,7 @@ from agent.text.follow_up import is_pronoun, is_written_as_name, names_subject, 
 from agent.text.question_parts import list_asking
 from agent.text.requested_form import list_asked_things
 from gateway.features.documents.engine.comparisons import Topic, build_search_args, parse_comparison
+from gateway.features.documents.engine.grounded_answers.answer_builder import CERTAIN_RELEVANCE
 from gateway.features.documents.engine.grounded_answers.offered_subjects import find_chosen_subjects
 from gateway.features.documents.engine.grounded_answers.own_passages import (
     get_own_words,
@@ -31,7 +32,6 @@ from gateway.features.documents.engine.grounded_answers.own_passages import (
     list_people_before,
     read_topics,
 )
-from gateway.features.documents.engine.grounded_answers.passage_quotes import CERTAIN_RELEVANCE
 from gateway.features.documents.engine.search_planner import (
     SearchReply,
     build_search_messages,

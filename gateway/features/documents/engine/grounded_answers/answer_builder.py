@@ -26,11 +26,7 @@ from gateway.features.documents.engine.grounded_answers.no_answer_text import (
     get_left_out_text,
     get_unchecked_text,
 )
-from gateway.features.documents.engine.grounded_answers.passage_quotes import (
-    CERTAIN_RELEVANCE,
-    list_quotations,
-    list_unanswered,
-)
+from gateway.features.documents.engine.grounded_answers.passage_quotes import list_quotations, list_unanswered
 from gateway.features.documents.engine.grounded_answers.render import Rendered, render
 
 EXECUTIVE_SENTENCES = 3
@@ -38,6 +34,9 @@ NOTICE_BLOCK = 1_000_000_000
 """The block of sentences about the answer, which stand at its end."""
 OPENING_BLOCK = -1
 """The block of the sentence that introduces doubtful quotations."""
+CERTAIN_RELEVANCE = 0.6
+"""With less, half of a question's words are missing in the best passage, and it is about as often beside the question
+as it answers it (the labelled company questions)."""
 
 
 @dataclass(frozen=True, slots=True)

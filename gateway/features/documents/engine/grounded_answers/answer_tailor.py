@@ -20,6 +20,7 @@ from agent.run_context.answer_stream import DeltaWriter
 from agent.run_context.model_calls import MeteredModels, ModelCall
 from agent.run_context.run import Run
 from gateway.features.documents.engine.grounded_answers import AnswerBuilder, BuiltAnswer, CheckedUnit
+from gateway.features.documents.engine.grounded_answers.answer_builder import CERTAIN_RELEVANCE
 from gateway.features.documents.engine.grounded_answers.brief import Brief, build_prompt
 from gateway.features.documents.engine.grounded_answers.claim_review import (
     ClaimReview,
@@ -27,7 +28,6 @@ from gateway.features.documents.engine.grounded_answers.claim_review import (
     make_rewrite_messages,
 )
 from gateway.features.documents.engine.grounded_answers.entailment import ENTAILMENT_SCHEMA
-from gateway.features.documents.engine.grounded_answers.passage_quotes import CERTAIN_RELEVANCE
 
 SENTENCE_ENDS = ".!?\n|\u3002\uff01\uff1f]"
 """Characters after which there may be a new sentence to show."""

@@ -32,9 +32,6 @@ MIN_RELATIVE_RELEVANCE = 0.6
 EXCERPT_CHARS = 600
 WHOLE_CHARS = 4_000
 """A longer text is the whole result of a tool, of which `Technical` is shown an excerpt too."""
-CERTAIN_RELEVANCE = 0.6
-"""With less, half of a question's words are missing in the best passage, and it is about as often beside the question
-as it answers it (the labelled company questions)."""
 MAX_ROWS = 12
 MAX_NAMES = 50
 """Names of a message that are looked for in passages; one with more holds a list."""
@@ -64,13 +61,14 @@ def list_unanswered(
     request: TailorInput, checker: EvidenceChecker, units: Sequence[CheckedUnit]
 ) -> tuple[list[str], list[str]]:
     """The things that a message asks for besides others and that the quoted passages do not hold: those of which they
-    have no word, and those of which they lack the subject, or hold no more than half in a passage of little relevance.
+    have no word, and those of which they lack the subject, or hold half in a passage that is much less relevant.
     Of a message that asks for one thing, the names in whose place they have others: what they say of Porto does not
     answer for Lisbon."""
     phrases = list_asked_things(request.user_query)
     quoted = {quote.number for one in units for quote in one.list_quotes()}
     terms = [PassageTerms(checker.chunks[number - 1]) for number in quoted]
-    scores = [checker.chunks[number - 1].relevance_score for number in quoted]
+    relevances = [checker.chunks[number - 1].relevance_score for number in quoted]
+    top = max((chunk.relevance_score for chunk in checker.chunks), default=0.0)
     absent: list[str] = []
     doubtful: list[str] = []
     for phrase in phrases if len(phrases) > 1 and not request.topics else ():
@@ -78,7 +76,7 @@ def list_unanswered(
         has_subject = not subjects or any(one.mentions(word) for one in terms for word in subjects)
         if words and not any(one.mentions(word) for one in terms for word in words):
             absent.append(phrase)
-        elif words and not (has_subject and any(_is_certain(*one, phrase) for one in zip(terms, scores, strict=True))):
+        elif words and (not has_subject or _is_half(phrase, terms, relevances, top)):
             doubtful.append(phrase)
     if quoted and not absent and not request.topics:
         names = list_names(request.user_query)[:MAX_NAMES]
@@ -87,10 +85,14 @@ def list_unanswered(
     return absent, doubtful
 
 
-def _is_certain(passage: PassageTerms, relevance: float, phrase: str) -> bool:
-    """Whether a passage is about a thing: it holds most of its words, or half of them and is relevant beyond doubt."""
-    share = passage.compute_share(phrase)
-    return share > MIN_PHRASE_SHARE or (share == MIN_PHRASE_SHARE and relevance >= CERTAIN_RELEVANCE)
+def _is_half(phrase: str, terms: Sequence[PassageTerms], relevances: Sequence[float], top: float) -> bool:
+    """Whether the passages that hold most of a thing hold no more than half of its words, and are quoted for it alone,
+    being much less relevant than the best passage."""
+    shares = [one.compute_share(phrase) for one in terms]
+    best = max(shares, default=0.0)
+    least = MIN_RELATIVE_RELEVANCE * top
+    of_best = [relevance for share, relevance in zip(shares, relevances, strict=True) if share == best]
+    return 0 < best <= MIN_PHRASE_SHARE and max(of_best) < least
 
 
 def list_overlooked(request: TailorInput, checker: EvidenceChecker, cited: Container[int]) -> list[CheckedUnit]:
