@@ -189,6 +189,28 @@ def test_a_comparison_has_a_section_for_each_side() -> None:
     assert output.content.endswith("**Pears**\n\nThe documents don't say.")
 
 
+@pytest.mark.parametrize("others", [(), (passage("The yard is open.", 2, title="The members' guide"),)])
+def test_a_side_is_not_denied_for_a_word_of_the_title_that_all_passages_have(others: tuple[Any, ...]) -> None:
+    prices = passage(
+        "A berth costs 95 pounds, winter storage 420.", title="The members' guide", heading_path=["Fees"]
+    )
+    topics = ("price of a berth", "winter storage for members")
+    output = quote("Compare the price of a berth with winter storage for members", prices, *others, topics=topics)
+    assert output.content.startswith("**Price of a berth**\n\n**handbook.md \u203a Fees**\n\n> A berth costs 95")
+
+
+@pytest.mark.parametrize(("score", "is_doubtful"), [(0.5, True), (0.7, False)])
+def test_half_an_answer_to_one_of_several_questions_is_quoted_and_called_doubtful(
+    score: float, is_doubtful: bool
+) -> None:
+    water = passage("Elin Sand answers for the pipes.", 1, score=score, heading_path=["Pipes"])
+    days = passage("Bo Lind leads the work days in May.", 2, heading_path=["Work days"])
+    content = quote("Who maintains the pipes and who leads the work days?", water, days).content
+    assert "Elin Sand answers for the pipes." in content
+    notice = "These passages may not answer \u201cWho maintains the pipes\u201d."
+    assert content.endswith(notice) == is_doubtful
+
+
 def test_images_links_and_footnotes_of_a_document_are_not_passed_on() -> None:
     text = "The holiday rule![x](http://evil.example/?leak) is [here](http://evil.example) for all days.[24]"
     output = quote("What is the holiday rule for all days?", passage(text))

@@ -80,6 +80,11 @@ def test_a_file_under_a_wrong_name_is_to_be_renamed(tmp_path: Path) -> None:
         read(b"Notice", "a.docx", tmp_path, "docx")
 
 
+def test_a_file_given_as_another_type_keeps_its_name(tmp_path: Path) -> None:
+    with pytest.raises(ParserUnsupportedError, match=r"^a.txt is text; give txt as its type$"):
+        read(b"Notice", "a.txt", tmp_path, "pdf")
+
+
 @pytest.mark.parametrize("name", ["page.mht", "page.mhtml", "page.doc", "page"])
 def test_a_page_saved_with_its_pictures_is_read(name: str, tmp_path: Path) -> None:
     output = read(PAGE.encode(), name, tmp_path)

@@ -20,6 +20,8 @@ from gateway.features.documents.engine.comparisons import build_search_args, par
         ("Compare the price of the train and the price of the bus", ["price of the train", "price of the bus"]),
         ("Compare the warranty of the Atlas 300 and the Borealis 200",
          ["the warranty of Atlas 300", "the warranty of Borealis 200"]),
+        ("What is the price difference between a berth for members and for guests?",
+         ["a berth for members", "a berth for guests"]),
         ("Compare the warranty of the Atlas 300 and the parental leave",
          ["warranty of the Atlas 300", "parental leave"]),
     ],

@@ -86,7 +86,9 @@ def _parse_topics(sides: str) -> tuple[Topic, ...]:
         inner = _split_things(shared["things"])
         apart = any(map(_SHARED.match, inner)) or not _are_alike(inner)
         if len(inner) > 1 and not apart and not _SPLIT.search(shared["what"]):
-            what, things = shared["what"], inner
+            what = shared["what"]
+            repeated = f"{what.rpartition(' ')[2].casefold()} "  # "a berth for members and for guests"
+            things = [one[len(repeated) :] if one.casefold().startswith(repeated) else one for one in inner]
     if not 2 <= len(things) <= MAX_TOPICS:
         return ()
     return tuple(Topic(thing, f"{what} {thing}".strip()) for thing in things)

@@ -61,24 +61,38 @@ def list_unanswered(
     request: TailorInput, checker: EvidenceChecker, units: Sequence[CheckedUnit]
 ) -> tuple[list[str], list[str]]:
     """The things that a message asks for besides others and that the quoted passages do not hold: those of which they
-    have no word, and those of which they lack the subject. Of a message that asks for one thing, the names in whose
-    place they have others: what they say of Porto does not answer for Lisbon."""
+    have no word, and those of which they lack the subject, or hold half in a passage that is much less relevant.
+    Of a message that asks for one thing, the names in whose place they have others: what they say of Porto does not
+    answer for Lisbon."""
     phrases = list_asked_things(request.user_query)
     quoted = {quote.number for one in units for quote in one.list_quotes()}
     terms = [PassageTerms(checker.chunks[number - 1]) for number in quoted]
+    relevances = [checker.chunks[number - 1].relevance_score for number in quoted]
+    top = max((chunk.relevance_score for chunk in checker.chunks), default=0.0)
     absent: list[str] = []
     doubtful: list[str] = []
     for phrase in phrases if len(phrases) > 1 and not request.topics else ():
         words, subjects = list_content_words(phrase), list_subject_words(phrase)
+        has_subject = not subjects or any(one.mentions(word) for one in terms for word in subjects)
         if words and not any(one.mentions(word) for one in terms for word in words):
             absent.append(phrase)
-        elif subjects and not any(one.mentions(word) for one in terms for word in subjects):
+        elif words and (not has_subject or _is_half(phrase, terms, relevances, top)):
             doubtful.append(phrase)
     if quoted and not absent and not request.topics:
         names = list_names(request.user_query)[:MAX_NAMES]
         siblings = [one.name for one in names if any(passage.has_sibling_of(one) for passage in terms)]
         absent = [name for name in siblings if not any(passage.mentions(name) for passage in terms)]
     return absent, doubtful
+
+
+def _is_half(phrase: str, terms: Sequence[PassageTerms], relevances: Sequence[float], top: float) -> bool:
+    """Whether the passages that hold most of a thing hold no more than half of its words, and are quoted for it alone,
+    being much less relevant than the best passage."""
+    shares = [one.compute_share(phrase) for one in terms]
+    best = max(shares, default=0.0)
+    least = MIN_RELATIVE_RELEVANCE * top
+    of_best = [relevance for share, relevance in zip(shares, relevances, strict=True) if share == best]
+    return 0 < best <= MIN_PHRASE_SHARE and max(of_best) < least
 
 
 def list_overlooked(request: TailorInput, checker: EvidenceChecker, cited: Container[int]) -> list[CheckedUnit]:
@@ -112,6 +126,7 @@ def _compare_topics(
 ) -> list[CheckedUnit]:
     """A section for each side of a comparison. A side without a passage says so."""
     units: list[CheckedUnit] = []
+    shared = _list_shared_places(checker.passages)
     for number, topic in enumerate(request.topics):
         others = {term for other in request.topics if other != topic for term in extract_query_terms(other)}
         mine = frozenset(extract_query_terms(topic))
@@ -120,7 +135,7 @@ def _compare_topics(
             passage for passage in checker.passages
             if own & passage.place_terms.union(*(part.terms for part in passage.parts))
             # A passage under the other side's heading is about that side, whatever it mentions.
-            and (own & passage.place_terms or not (others - mine) & passage.place_terms)
+            and (own & passage.place_terms or not (others - mine - shared) & passage.place_terms)
         ]  # fmt: skip
         block = number * BLOCKS_PER_PASSAGE * (MAX_PASSAGES + 1)
         units.append(_make_heading(f"**{topic[:1].upper()}{topic[1:]}**", block))
@@ -129,6 +144,14 @@ def _compare_topics(
         else:
             units.append(CheckedUnit(Unit("sentence", block + 1, (Segment(get_no_answer_text(request.user_query)),))))
     return units if any(one.quotes for one in units) else []
+
+
+def _list_shared_places(passages: Sequence[Passage]) -> frozenset[str]:
+    """The terms of places that do not distinguish the sides of a comparison: the title that all passages have, and of a
+    single one all but its last heading."""
+    if len(passages) == 1:
+        return passages[0].place_terms.difference(extract_terms(" ".join(list_headings(passages[0].chunk)[-1:])))
+    return frozenset.intersection(*(one.place_terms for one in passages)) if passages else frozenset()
 
 
 def _quote_passages(
@@ -166,7 +189,7 @@ def _select_relevant(question: str, passages: Sequence[Passage]) -> list[Passage
             ((one.compute_share(phrase), one.has_heading_word(phrase), -number) for number, one in terms.items()),
             default=(0.0, False, 0),
         )
-        if share > MIN_PHRASE_SHARE and -number not in needed:
+        if share >= MIN_PHRASE_SHARE and -number not in needed:
             needed.append(-number)
     top = max((passage.chunk.relevance_score for passage in passages), default=0.0)
     least = MIN_RELATIVE_RELEVANCE * top

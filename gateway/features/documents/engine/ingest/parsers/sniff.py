@@ -173,6 +173,8 @@ def _make_mismatch_error(source: InputFile, looks_like: str | None = None) -> Pa
     is_named = TYPES.get(PurePath(name).suffix.lower()) == source.file_type
     message = f"{name} was given as {source.file_type} and looks like {kind}" if is_named else f"{name} is {kind}"
     is_readable = kind == "text" or kind in BUILT_IN_TYPES
-    advice = f"rename it to end in .{kind.replace('text', 'txt')}" if is_readable else _ADVICE.get(kind, _ANY_ADVICE)
+    own_type = kind.replace("text", "txt")
+    mend = f"rename it to end in .{own_type}" if is_named else f"give {own_type} as its type"
+    advice = mend if is_readable else _ADVICE.get(kind, _ANY_ADVICE)
     message += f"; {advice}" if is_readable else f", which is not read; {advice}"
     return ParserUnsupportedError(message, expected=source.file_type, found=kind)
