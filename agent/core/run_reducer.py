@@ -49,7 +49,8 @@ def _take_feature_event(state: RunState, _: ev.Event, body: ev.FeatureEvent) -> 
 
 
 def _create(_: RunState, event: ev.Event, body: ev.RunCreated) -> Changes:
-    return {"created": body, "created_at": event.at, "tainted": body.tainted}
+    read_often = {"request": body.request, "room": body.room, "owner": body.owner}
+    return {"created": body, "created_at": event.at, "tainted": body.tainted, **read_often}
 
 
 def _request_approval(state: RunState, event: ev.Event, body: ev.ApprovalRequested) -> Changes:
@@ -65,7 +66,8 @@ def _retrieve(state: RunState, _: ev.Event, body: ev.MemoryRetrieved) -> Changes
 
 
 def _propose_plan(state: RunState, _: ev.Event, body: ev.PlanProposed) -> Changes:
-    return {"plans": (*state.plans, body), "gates": (), "answer": None, "translation": None}
+    newest = {"plan": body.plan, "plan_steps": body.plan.steps}
+    return {"plans": (*state.plans, body), **newest, "gates": (), "answer": None, "translation": None}
 
 
 def _count_model_call(state: RunState, event: ev.Event, body: ev.ModelReturned) -> Changes:

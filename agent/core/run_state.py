@@ -147,6 +147,11 @@ class RunState:
     epoch: int = 0
     status: RunStatus = "queued"
     created: ev.RunCreated | None = None
+    request: AgentRequest = field(init=False, repr=False, compare=False)
+    """The request; like the room and the owner, that of `created`, with which every log begins."""
+    room: Room = field(init=False, repr=False, compare=False)
+    """The room as it was when the run was created."""
+    owner: str = field(init=False, repr=False, compare=False)
     created_at: float = 0.0
     updated_at: float = 0.0
     input_guard: ev.InputGuarded | None = None
@@ -159,6 +164,10 @@ class RunState:
     client_calls: ev.ClientToolsCalled | None = None
     """The calls of the client's tools that the run ends with."""
     plans: tuple[ev.PlanProposed, ...] = ()
+    plan: Plan | None = None
+    """The current plan, the last of `plans`."""
+    plan_steps: tuple[PlanStep, ...] = ()
+    """The steps of the current plan; () before there is one."""
     steps: Mapping[str, StepState] = field(default_factory=dict)
     approvals: tuple[ev.ApprovalRequested, ...] = ()
     decisions: Mapping[str, ev.ApprovalDecided] = field(default_factory=dict)
@@ -183,21 +192,6 @@ class RunState:
     end_reason: str = ""
     failure: AgentFailure | None = None
     tainted: bool = False
-
-    @property
-    def request(self) -> AgentRequest:
-        """The request. Every log begins with it."""
-        return self._created.request
-
-    @property
-    def room(self) -> Room:
-        """The room as it was when the run was created."""
-        return self._created.room
-
-    @property
-    def owner(self) -> str:
-        """The owner of the run."""
-        return self._created.owner
 
     @property
     def client_tool_names(self) -> frozenset[str]:
@@ -299,16 +293,6 @@ class RunState:
         understood = self.understanding
         is_rewritten = understood is not None and (understood.translated or understood.route == "recipe")
         return understood.question if understood is not None and is_rewritten else self.prompt
-
-    @property
-    def plan(self) -> Plan | None:
-        """The current plan."""
-        return self.plans[-1].plan if self.plans else None
-
-    @property
-    def plan_steps(self) -> tuple[PlanStep, ...]:
-        """The steps of the current plan; () before there is one."""
-        return self.plans[-1].plan.steps if self.plans else ()
 
     @property
     def steps_of_all_plans(self) -> dict[str, PlanStep]:
