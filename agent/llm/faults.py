@@ -193,15 +193,15 @@ def _describe_cause(where: str, error: BaseException) -> str:
     reason, hint, name_hint = "", describe_unreached(where), describe_unreached(where, is_name_unknown=True)
     for cause in _causes(error):
         if isinstance(cause, socket.gaierror):
-            return f"its name is not known to the DNS; is it spelt right?{name_hint}"
+            return f"its name is not known to the DNS{name_hint}; is it spelt right?"
         if isinstance(cause, ssl.SSLCertVerificationError):
             return f"its certificate is not trusted: {cause.verify_message}"
         if isinstance(cause, ssl.SSLError):
             return "it does not speak TLS; is it http:// instead of https://?"
         if isinstance(cause, TimeoutError):
-            return f"no connection in time; is the address right, and does a firewall let it through?{hint}"
+            return f"no connection in time{hint}; is the address right, and does a firewall let it through?"
         if isinstance(cause, OSError) and cause.errno == errno.ECONNREFUSED:
-            return f"connection refused; is the model server running?{hint}"
+            return f"connection refused{hint}; is the model server running?"
         if isinstance(cause, OSError) and cause.errno:
             reason = os.strerror(cause.errno).lower()
         elif type(cause).__name__ == "ServerDisconnectedError":  # aiohttp's, which rules mode does not load

@@ -30,24 +30,19 @@ def add(folder: _Folder) -> None:
 
     Home folders and hidden folders are refused.
     """
-    from gateway.added_roots import RootRefusedError, add_root  # noqa: PLC0415 - not needed for `--help`
+    from gateway.added_roots import add_root  # noqa: PLC0415 - not needed for `--help`
 
-    try:
-        added = add_root(load_command_settings(), _complete(folder))
-    except RootRefusedError as error:
-        typer.echo(error.message, err=True)
-        raise typer.Exit(1) from error
+    added = add_root(load_command_settings(), _complete(folder))
     print(f"Files in {added} may be read now. Undo: stepgate file-roots remove {added}")
 
 
 @app.command()
 def remove(folder: _Folder) -> None:
     """Remove a folder that was added. Documents that collections have read from it stay."""
-    from gateway.added_roots import remove_root  # noqa: PLC0415 - not needed for `--help`
+    from gateway.added_roots import RootRefusedError, remove_root  # noqa: PLC0415 - not needed for `--help`
 
     if not remove_root(load_command_settings(), _complete(folder)):
-        typer.echo(f"{folder} was not added; stepgate file-roots list shows the folders", err=True)
-        raise typer.Exit(1)
+        raise RootRefusedError(f"{folder} was not added; `stepgate file-roots list` shows the folders")
     print(f"Files in {folder} can no longer be read.")
 
 

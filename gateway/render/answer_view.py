@@ -45,7 +45,8 @@ _SHOWN_AT: Final = (
 
 def build_view(events: Sequence[ev.Event], *, html: bool = True) -> JsonObject:
     """The view of a run as far as its log goes. `html` is whether the answer is rendered; without, and while it
-    is being written, there is only its text.
+    is being written, there is only its text. Of a run that failed, the text is the failure, and what is rendered is
+    what readers had seen of the answer when its model failed.
     """
     state = fold(events[0].run_id, events)
     response = build_response(events, state)
@@ -53,7 +54,9 @@ def build_view(events: Sequence[ev.Event], *, html: bool = True) -> JsonObject:
     is_shown = state.is_finished or bool(metadata.get("approvals"))
     text = response.response if is_shown else ""
     waiting = state.pending_approvals if not state.is_finished else ()
-    shown_text = format_question(waiting, state.run_id, names_ids=False) if waiting else text
+    shown_text = format_question(waiting, state.run_id, names_ids=False) if waiting and text else text
+    if state.failure is not None:
+        shown_text = next((event.body.written for event in events if isinstance(event.body, ev.RunFailed)), "")
     return {
         "run_id": state.run_id,
         "seq": events[-1].seq,
@@ -62,7 +65,7 @@ def build_view(events: Sequence[ev.Event], *, html: bool = True) -> JsonObject:
         "room": state.room.id,
         "text": text,
         "thought": get_thought(state.answer) if state.answer is not None else "",
-        "html": render_markdown(shown_text, state.run_id[-12:]) if html and text and state.failure is None else None,
+        "html": render_markdown(shown_text, state.run_id[-12:]) if html and shown_text else None,
         "steps": [step.model_dump(mode="json") for step in response.steps],
         "metadata": metadata,
     }

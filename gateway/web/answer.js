@@ -86,13 +86,13 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
         fill(replies, view.replies.map((words) => el("div.asked", {}, foldable(el("div.mine", { dir: "auto" }, el("p", {}, words)), words))));
       if (!isOpen) showThought(view.thought);
       if (view.html !== null) showHtml(prose, view.html, citing(metadata));
-      else if (!isOpen && !metadata.failure) fill(prose, text && el("p.plaintext", { dir: "auto" }, text));
+      else if (!isOpen) fill(prose, !metadata.failure && text && el("p.plaintext", { dir: "auto" }, text));
       if (!isOpen || isAsked) tell(summary(view));
       fold.classList.toggle("over", !isOpen || isAsked);
       fill(lines, ...trace(steps, unfolded).childNodes, el("li.line.needs-agent", {}, el("a", { href: `#/runs/${view.run_id}` }, "Open the run with its plan")));
       fill(cited, !isOpen && sourceRow(metadata));
       if (metadata.failure) fill(after, failed(metadata.failure, again));
-      else fill(after, !isOpen && notes(metadata), isAsked && question(view));
+      else fill(after, !isOpen && notes(view), isAsked && question(view));
       tools.hidden = isOpen;
       fill(tools, !metadata.failure && [text && press, actions], stamp(view)); // a failure has a button that tries again
       grown();
@@ -170,7 +170,8 @@ function summary({ status, steps, metadata }) {
 }
 
 /** A mark for an answer that is not whole. */
-function stamp({ status, metadata }) {
+function stamp({ status, html, metadata }) {
+  if (metadata.failure && html !== null) return el("span.tag.notable", {}, "broke off");
   if (status !== "cancelled") return null;
   return el("span.tag.notable", {}, metadata.stopped ? "stopped" : "stopped before an answer");
 }
@@ -179,11 +180,13 @@ function failed(failure, again) {
   return [alarm(failure.message), again && el("div.row", {}, button("Try again", again, { picture: "again" }))];
 }
 
-/** The uncertainties of an answer. */
-function notes({ uncertainties = [], status, stopped, truncated, repeats_itself: repeats }) {
+/** The uncertainties of an answer, and why it is not a whole one unless its own text says so. */
+function notes({ text, metadata }) {
+  const { uncertainties = [], status, stopped, truncated, reason = "", repeats_itself: repeats } = metadata;
   const said = uncertainties.map((one) => el(`li.${one.level}`, {}, sentence(one.message)));
   const isPartial = (status === "partial" || status === "aborted") && !stopped;
-  const why = !truncated ? isPartial && "This answer is not complete."
+  const isSaid = reason && text.toLowerCase().includes(reason.toLowerCase());
+  const why = !truncated ? isPartial && !isSaid && (reason ? `${sentence(reason)}.` : "This answer is not complete.")
     : repeats ? "This answer was cut off: the model began to repeat itself."
     : "This answer was cut off: it reached the model's longest reply or the token budget of this room.";
   if (why) said.unshift(el("li.notable", {}, why));

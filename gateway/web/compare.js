@@ -1,7 +1,7 @@
 /** Two runs in a table: what differs between them is bold. */
 
 import { get } from "./api.js";
-import { el, seconds, short, stateOf, table, words } from "./dom.js";
+import { el, money, seconds, short, stateOf, table, words } from "./dom.js";
 import { lasted } from "./timeline.js";
 
 const FACTS = [
@@ -12,7 +12,7 @@ const FACTS = [
   ["Tools", ({ response }) => unique(response.steps.filter((step) => step.type === "step").map((step) => words(step.title)))],
   ["Models", ({ model_calls: calls }) => unique(calls.map((call) => short(call.model)))],
   ["Tokens", ({ response }) => (response.metadata.usage?.total_tokens ?? 0).toLocaleString()],
-  ["Cost", ({ response }) => (response.metadata.usage?.cost_usd ? `$${response.metadata.usage.cost_usd.toFixed(4)}` : "–")],
+  ["Cost", ({ response }) => (response.metadata.usage?.cost_usd ? money(response.metadata.usage.cost_usd) : "–")],
   ["Sources", ({ response }) => String(response.metadata.sources?.length ?? 0)],
   ["Answer", ({ response }) => `${response.response.length.toLocaleString()} characters`, (one, other) => one.response.response === other.response.response],
 ];

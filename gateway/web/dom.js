@@ -216,8 +216,10 @@ export function framed(draw) {
   };
 }
 
-/** Gives files that are dropped anywhere on `zone` to `give(files)`. While they are above it, the element that `mark()`
- * returns, if any, is marked. */
+const MOST_FILES = 1_000; // of a folder: more are read as a whole by the gateway
+
+/** Gives files that are dropped anywhere on `zone`, also those in folders, to `give(files)`. While they are above it, the
+ * element that `mark()` returns, if any, is marked. */
 export function takeDrops(zone, mark, give) {
   const over = (is) => mark()?.classList.toggle("over", is);
   zone.addEventListener("dragover", (event) => {
@@ -230,8 +232,33 @@ export function takeDrops(zone, mark, give) {
     over(false);
     if (!event.dataTransfer?.files.length) return;
     event.preventDefault();
-    give([...event.dataTransfer.files]);
+    const all = filesIn(event.dataTransfer);
+    attempt(mark() ?? zone.lastChild, async () => give(await all));
   });
+}
+
+/** The files of a drop, with those in its folders. Its entries are there only while its event is handled. */
+async function filesIn({ items, files }) {
+  const entries = [...items].map((item) => item.webkitGetAsEntry()).filter(Boolean);
+  if (!entries.some((one) => one.isDirectory)) return [...files];
+  const all = [];
+  for (const entry of entries) await collect(entry, all);
+  if (!all.length) throw new Failure("Nothing was added: the folder holds no files.");
+  return all;
+}
+
+/** Adds the files below an entry; those that are hidden are no documents. */
+async function collect(entry, all) {
+  if (entry.isFile) all.push(await new Promise((done, failed) => entry.file(done, failed)));
+  if (all.length > MOST_FILES)
+    throw new Failure(`Nothing was added: the folder holds more than ${count(MOST_FILES, "file")}. Drop its folders one by one.`);
+  if (!entry.isDirectory) return;
+  const reader = entry.createReader();
+  for (;;) {
+    const some = await new Promise((done, failed) => reader.readEntries(done, failed)); // a hundred at a time
+    if (!some.length) return;
+    for (const one of some.filter(({ name }) => !name.startsWith("."))) await collect(one, all);
+  }
 }
 
 /** Keeps a box scrolled to its end: call the returned function when it has grown, with `now` to begin. Stops if the

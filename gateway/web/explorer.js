@@ -4,7 +4,7 @@ import { me, personOf } from "./access.js";
 import { alarm, approval } from "./answer.js";
 import { get, post, errorText } from "./api.js";
 import { isChat } from "./conversation.js";
-import { button, count, el, fill, moment, seconds, stateOf, words } from "./dom.js";
+import { button, count, el, fill, moment, money, seconds, stateOf, words } from "./dom.js";
 import { foldable } from "./folding.js";
 import { follow, OPEN } from "./follow.js";
 import { growing, showHtml } from "./html.js";
@@ -125,8 +125,10 @@ function layout(id, offers, isMine) {
 
   /** Shows the answer, or the question, of a run as the gateway has rendered it. */
   function read({ html, text, metadata }) {
+    const isFailed = Boolean(text && metadata.failure);
     if (html !== null) showHtml(prose, html, citing(metadata));
-    else if (text && metadata.failure) fill(prose, el("p.problem", {}, text));
+    else if (isFailed) fill(prose);
+    if (isFailed) prose.append(el("p.problem", {}, text));
     answer.hidden = !prose.childElementCount;
   }
 
@@ -153,7 +155,7 @@ function facts(run, isMine) {
     el("span", {}, moment(created)),
     steps.length > 0 && !OPEN.has(status) && el("span", {}, seconds(lasted(run))),
     usage?.total_tokens > 0 && el("span", {}, count(usage.total_tokens, "token")),
-    usage?.cost_usd > 0 && el("span", {}, `$${usage.cost_usd.toFixed(4)}`),
+    usage?.cost_usd > 0 && el("span", {}, money(usage.cost_usd)),
     runtime?.mode && el("span", {}, runtime.mode === "llm" ? "by a model" : "by rules"));
 }
 

@@ -3,7 +3,7 @@
 import { me, readsAll } from "./access.js";
 import { get, errorText } from "./api.js";
 import { comparison } from "./compare.js";
-import { attempt, button, count, el, fill, keepLooking, moment, short, stateOf } from "./dom.js";
+import { attempt, button, count, el, fill, keepLooking, moment, money, short, stateOf } from "./dom.js";
 import { explore } from "./explorer.js";
 import { entitle } from "./title.js";
 
@@ -157,7 +157,7 @@ keepLooking(look, LOOK_MS);
 
 function item(run) {
   const about = [moment(run.created_at), stateOf(run), owners.value && run.owner, run.room,
-    run.total_tokens && count(run.total_tokens, "token"), run.cost_usd && `$${run.cost_usd.toFixed(4)}`].filter(Boolean).join(" · ");
+    run.total_tokens && count(run.total_tokens, "token"), run.cost_usd && money(run.cost_usd)].filter(Boolean).join(" · ");
   return el("li", {}, el("a.item", { href: `#/runs/${run.id}`, "aria-current": run.id === shown ? "page" : null },
     el("b.cut", { dir: "auto" }, run.title || "(no words)"), el("span.quiet.cut", { title: about }, el(`span.dot.${run.did_nothing ? "idle" : run.status}`), about)));
 }

@@ -5,8 +5,9 @@ import { may } from "./access.js";
 import { attempt, el, fill, money, table } from "./dom.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const SPANS = { "7d": "7 days", "30d": "30 days", "90d": "90 days" };
+const SPANS = { "7d": "7 days", "30d": "30 days", "90d": "90 days", "365d": "A year" };
 const WORDS = { room: "Room", model: "Model", key: "Key", owner: "Owner" };
+const DAY = new Intl.DateTimeFormat([], { dateStyle: "medium", timeZone: "UTC" }); // the gateway's days are those of UTC
 let span = "30d";
 let everybody = true;
 
@@ -37,6 +38,9 @@ export async function usage(stage) {
 
 const fact = (number, word) => el("span", {}, el("b", {}, number.toLocaleString()), ` ${word}${number === 1 ? "" : "s"}`);
 
+/** A day of the gateway, as its dates are written here. */
+const named = (date) => DAY.format(new Date(date));
+
 /** Bars by day. Its numbers are in a title each, and in words for who does not see it. */
 function plot(title, data, days, value, format) {
   const known = new Map(data.map((one) => [one.day, value(one)]));
@@ -54,11 +58,11 @@ function plot(title, data, days, value, format) {
     const amount = known.get(date) ?? 0;
     const height = (110 * amount) / most;
     const bar = node("rect", { x: at * width + width * 0.12, y: 118 - height, width: width * 0.76, height: Math.max(height, amount ? 2 : 0.6), rx: 1.5, class: amount ? "amount" : "none" });
-    bar.append(node("title", {}, `${date}: ${format(amount)}`));
+    bar.append(node("title", {}, `${named(date)}: ${format(amount)}`));
     svg.append(bar);
   });
-  return el("figure.figure", {}, el("figcaption", {}, el("b", {}, title), el("span.quiet", {}, most ? `at most ${format(most)}` : "none yet")), svg,
-    el("div.axis.quiet", { "aria-hidden": "true" }, el("span", {}, dates[0]), el("span", {}, dates.at(-1))));
+  return el("figure.figure", {}, el("figcaption", {}, el("b", {}, title), el("span.quiet", {}, `at most ${format(most)}`)), svg,
+    el("div.axis.quiet", { "aria-hidden": "true" }, el("span", {}, named(dates[0])), el("span", {}, named(dates.at(-1)))));
 }
 
 const NONE = { key: "without a key", model: "by rules" };

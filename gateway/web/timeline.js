@@ -1,6 +1,6 @@
 /** When the steps of a run and the calls of its models were at work: a bar each, from the run's beginning. */
 
-import { count, el, seconds, short, words } from "./dom.js";
+import { count, el, money, seconds, short, words } from "./dom.js";
 
 const LEAST = 0.01; // seconds; less is not worth a line
 const STOPPED = "ERR_CANCELLED"; // by a person: no failure
@@ -56,5 +56,5 @@ function beforehand({ created_at: created, claimed_at: claimed, plan, response: 
 function spent(calls) {
   const tokens = calls.reduce((sum, call) => sum + call.prompt_tokens + call.completion_tokens, 0);
   const usd = calls.reduce((sum, call) => sum + (call.cost_usd ?? 0), 0);
-  return [tokens > 0 && count(tokens, "token"), usd > 0 && `$${usd.toFixed(4)}`].filter(Boolean).join(", ");
+  return [tokens > 0 && count(tokens, "token"), usd > 0 && money(usd)].filter(Boolean).join(", ");
 }

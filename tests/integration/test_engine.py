@@ -558,6 +558,18 @@ async def test_half_a_stream_is_retried_and_the_answer_is_whole(tmp_path: Path) 
     assert [e.body.restarted for e in events if isinstance(e.body, ev.AnswerStarted)] == [False, True]
 
 
+async def test_what_a_model_wrote_before_it_failed_is_kept(tmp_path: Path) -> None:
+    story = "The harbour was quiet, and the boats lay still. " * 20
+    model = script(
+        says(story, to="completion", fault="half_stream", times=1), says("", to="completion", fault="status_500")
+    )
+    async with engine_bench(tmp_path, model) as bench:
+        events = await bench.events("What is the capital of France?")
+    failed = next(e.body for e in events if isinstance(e.body, ev.RunFailed))
+    assert failed.written.startswith("The harbour was quiet")
+    assert story.startswith(failed.written)
+
+
 async def test_a_plain_question_that_cannot_be_asked_fails_with_its_cause(tmp_path: Path) -> None:
     async with engine_bench(tmp_path, script(says("", to="completion", fault="status_401"))) as bench:
         response = await bench.run("What is the capital of France?")

@@ -143,6 +143,7 @@ def test_the_home_of_an_unknown_user_is_on_no_list(tmp_path: Path) -> None:
     for word in ("add", "remove"):
         code, told = stepgate(tmp_path, "file-roots", word, "~nobody-of-this-name/papers")
         assert (code, "Traceback" in told, "~nobody-of-this-name/papers" in told) == (1, False, True), told
+        assert told.startswith("stepgate: "), "as every command says that it cannot be carried out"
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"roots": ["docs"]}', '{"roots": 1}', json.dumps({"roots": [1]})])

@@ -161,7 +161,7 @@ async def test_a_file_that_the_browser_cannot_read_is_no_lost_connection(
         await page.evaluate("window.uploads[0]()")
         await page.becomes("window.uploads.length", 2)
         await page.evaluate("window.uploads[1]()")
-        await page.until("document.querySelector('.upload .problem')?.innerText.includes('may be a folder')")
+        await page.until("document.querySelector('.upload .problem')?.innerText.includes('may have been moved')")
         assert "unreachable" not in await page.text("#state")
 
 

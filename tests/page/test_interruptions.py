@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 
 from tests.integration.conftest import Serve
-from tests.page.journey import page_at, reload, send
+from tests.page.journey import page_at, picture, reload, send
 from tests.support.browser import BROWSER_TEST
 from tests.support.script import plans, says, script
 from tests.support.talks import papers, talk
@@ -320,3 +320,22 @@ async def test_an_answer_whose_key_was_revoked_is_followed_with_the_next_one(dev
             await page.until(f"{IS_DONE} && ({ANSWER}).trim().split('quiet').length === 25")
             assert await page.evaluate("document.querySelector('.answer .banner')") is None
             page.faults.clear()  # the browser reports the refused requests
+
+
+async def test_what_was_written_stays_when_the_model_fails(devtools: str, serve: Serve) -> None:
+    story = "The harbour **was** quiet. " * 60
+    model = script(says(story, about="harbour", fault="half_stream", chunk=16, pause_s=0.02))
+    async with serve(model, model_profile="capable") as url, page_at(devtools, url) as page:
+        await send(page, "Tell me about the harbour")
+        for _ in range(2):  # at once, and when the chat is loaded again
+            await page.until("document.querySelector('.answer[data-status=failed] .after .banner')")
+            assert "The harbour was quiet." in await page.text(".answer .prose")
+            assert await page.text(".answer .tools") == "broke off"
+            assert "in mid-reply" in await page.text(".answer .after")
+            assert await page.evaluate("document.querySelector('.answer .after .button').innerText") == "Try again"
+            await reload(page)
+        await picture(page, "broken-off", ("phone", "desk"))
+        await page.click(".answer .steps summary")
+        await page.click(".answer .steps a")
+        await page.until("document.querySelector('.run .prose .problem')?.checkVisibility()")
+        assert "The harbour was quiet." in await page.text(".run .prose")

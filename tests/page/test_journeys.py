@@ -59,6 +59,10 @@ LONGEST_PAUSE = """(() => {
     }, 20);
 })()"""
 """Measures how long the page could not be used, in milliseconds."""
+CHOOSE_YEAR = """((pick) => {
+    pick.value = "365d";
+    pick.dispatchEvent(new Event("change"));
+})(document.querySelector(".team select"))"""
 
 
 async def test_a_model_of_this_machine_answers_after_one_click(
@@ -298,6 +302,10 @@ async def test_a_team_has_keys_usage_and_a_record(devtools: str, serve: Serve) -
             await page.evaluate("location.hash = '#/team/usage'")
             await page.until("document.querySelector('.plot .amount')")
             await picture(page, "usage", ("phone", "desk"))
+            assert "20" in await page.text(".axis")
+            assert await page.evaluate(r"/\d{4}-\d\d-\d\d/.test(document.querySelector('.figure').innerText)") is False
+            await page.evaluate(CHOOSE_YEAR)
+            await page.until("document.querySelector('.plot')?.querySelectorAll('rect').length === 366")
             await page.evaluate("location.hash = '#/team/audit'")
             await page.until("document.querySelector('.team tbody')?.innerText.includes('key.create')")
             assert "this machine" in await page.text(".team tbody"), "who did it, in words"
@@ -423,3 +431,14 @@ async def test_long_chats_long_answers_and_other_scripts(devtools: str, serve: S
             await page.until("location.hash === '#/chat'")
             await send(page, "Something huge", "brief")
             await page.until("document.querySelector('.answer:last-of-type .notes')?.innerText.includes('was cut off')")
+
+
+async def test_an_answer_that_is_not_whole_says_why(devtools: str, serve: Serve) -> None:
+    work = plans({"tool": "calculator", "inputs": {"expression": "6*7"}}, {"tool": "completion"})
+    model = script(work, says("It is 42, of 4711.", to="completion"))
+    async with serve(model, model_profile="capable") as url, page_at(devtools, url) as page:
+        await send(page, "Compute 6*7, please", "stepgate")
+        await page.until("document.querySelector('.answer[data-status=partial] .notes')")
+        said = await page.text(".answer .notes")
+        assert "none of the results support: 4711" in said
+        assert "This answer is not complete" not in said

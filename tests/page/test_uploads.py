@@ -1,6 +1,7 @@
 """Files that are added while their person looks elsewhere, or faster than the key allows: nothing of them is lost."""
 
 import json
+from pathlib import Path
 
 import httpx
 import pytest
@@ -168,3 +169,41 @@ async def test_an_upload_whose_connection_was_lost_says_so_and_is_sent_again(
                 return sorted(one["name"] for documents in read for one in documents) == ["a.md", "old.md"]
 
             await until_async(is_read)
+
+
+async def drop_from_desk(page: Page, path: Path, place: str) -> None:
+    """Drag a file or folder of this machine onto an element, as from a file manager."""
+    middle = f"""(() => {{
+        const at = document.querySelector({json.dumps(place)}).getBoundingClientRect();
+        return [at.left + at.width / 2, at.top + at.height / 2];
+    }})()"""
+    x, y = await page.evaluate(middle)
+    data = {"items": [], "files": [str(path)], "dragOperationsMask": 1}
+    for kind in ("dragEnter", "dragOver", "drop"):
+        await page.send("Input.dispatchDragEvent", type=kind, x=x, y=y, data=data)
+
+
+async def test_a_folder_that_is_dropped_gives_its_files(devtools: str, serve: Serve, tmp_path: Path) -> None:
+    travel, empty, full = (tmp_path / name for name in ("Reisen", "Leer", "Alles"))
+    for folder in (travel / "2025" / "Juli", empty, full):
+        folder.mkdir(parents=True)
+    for place in (travel, travel / "2025", travel / "2025" / "Juli"):
+        (place / "plan.md").write_text(f"# {place.name}\n\nThe desk books {place.name}.\n")
+    (travel / ".hidden.md").write_text("Of no use.\n")
+    for number in range(1_001):
+        (full / f"{number}.md").touch()
+    async with serve() as url, page_at(devtools, url, "#/documents") as page:
+        await page.until("document.querySelector('.drop')?.checkVisibility()")
+        for folder, reason in ((empty, "holds no files"), (full, "more than 1,000 files")):
+            await drop_from_desk(page, folder, ".drop")
+            await page.until(f"document.querySelector('.upload > .problem')?.innerText.includes('{reason}')")
+        await picture(page, "documents-folder-refused", ("phone", "desk"))
+        await drop_from_desk(page, travel, ".drop")
+        await page.becomes(STATUS, "3 files read")
+        assert await page.evaluate("document.querySelector('.upload > .problem')") is None
+        await page.evaluate("location.hash = '#/chat'")
+        await page.until("document.querySelector('.composer')?.checkVisibility()")
+        await drop_from_desk(page, travel / "2025", ".composer")
+        names = "[...document.querySelectorAll('.attached .file .cut')].map((one) => one.innerText)"
+        await page.becomes(names, ["plan.md", "plan.md"])
+        await page.until("document.querySelectorAll('.attached .file .quiet').length === 2")

@@ -58,5 +58,6 @@ async def test_a_model_at_loopback_says_in_a_container_where_it_would_be(monkeyp
         await client.check()
     await client.aclose()
     assert "container" not in outside.value.message
+    assert "?;" not in inside.value.message
     assert "connection refused" in inside.value.message
     assert f"{HOST}:9/v1" in inside.value.message

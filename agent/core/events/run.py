@@ -136,11 +136,12 @@ class RunSucceeded(EventBody):
 
 
 class RunFailed(EventBody):
-    """The run ended without an answer."""
+    """The run ended without an answer. `written` is what readers had seen of one when its model failed."""
 
     type = "run.failed"
     terminal = True
     failure: AgentFailure
+    written: str = ""
 
 
 class RunCancelled(EventBody):

@@ -4,6 +4,7 @@ import logging
 
 from agent.answers.additions import find_undecided_reason, list_missing_changes
 from agent.answers.answer_without_model import asks_for_help
+from agent.answers.broken_off import MODEL_ERROR_PREFIXES, find_broken_off_text
 from agent.answers.change_outcomes import list_undone_changes
 from agent.answers.composed_answers import describe_stop_reason
 from agent.answers.final_answer import (
@@ -49,8 +50,6 @@ from agent.run_context.message_labels import label_answer
 from agent.run_context.run import Run
 from agent.text.plurals import format_count
 
-_MODEL_ERROR_PREFIXES = ("ERR_MODEL", "ERR_QUOTA", "ERR_RATE_LIMIT")
-"""Prefixes of the error codes of failed model calls."""
 _GUARDRAIL_PREFIX = "ERR_GUARDRAIL"
 _WITHHELD_CODES = ("ERR_GUARDRAIL_UNSAFE", "ERR_TAILOR_SCHEMA")
 """Error codes of withheld answers: unsafe for the room, or not in the caller's schema."""
@@ -64,7 +63,7 @@ async def finalize(run: Run) -> None:
     failure = _find_failure(state)
     if failure is not None:
         await _save_question(run, failure)
-        await run.emit(RunFailed(failure=failure))
+        await run.emit(*await _build_failed_events(run, failure))
         return
     succeeded = is_successful(state)
     figures = list_unexplained_figures(state) if succeeded else ()
@@ -86,6 +85,16 @@ async def finalize(run: Run) -> None:
     is_whole = isinstance(ended, RunSucceeded) and ended.completeness == "complete" and not ended.awaits_input
     await _save_exchange(run, finished, complete=is_whole)
     await run.emit(*bodies)
+
+
+async def _build_failed_events(run: Run, failure: AgentFailure) -> list[EventBody]:
+    """The end of a run that failed. What its model had written is kept if it passes the checks of an answer."""
+    written = find_broken_off_text(run.events) if failure.error_code.startswith(MODEL_ERROR_PREFIXES) else ""
+    if not written:
+        return [RunFailed(failure=failure)]
+    checked = await run.redaction.check_answer(written)
+    guarded: list[EventBody] = [checked.event] if checked.event is not None else []
+    return [*guarded, RunFailed(failure=failure, written="" if checked.failure is not None else checked.text)]
 
 
 def _build_terminal_event(run: Run, figures: tuple[str, ...], *, succeeded: bool) -> EventBody:
@@ -172,7 +181,7 @@ def _find_failure(state: RunState) -> AgentFailure | None:
     if (
         find_unprovided(state) is None
         and output.error_code not in _WITHHELD_CODES
-        and not (plain and output.error_code.startswith(_MODEL_ERROR_PREFIXES))
+        and not (plain and output.error_code.startswith(MODEL_ERROR_PREFIXES))
     ):
         return None
     details: JsonObject = {

@@ -329,7 +329,8 @@ class EventRedactor:
 
     def _redact_run_failed(self, body: ev.RunFailed) -> ev.RunFailed:
         message = self.redact_error_message(body.failure.message)
-        return body.model_copy(update={"failure": body.failure.model_copy(update={"message": message})})
+        failure = body.failure.model_copy(update={"message": message})
+        return body.model_copy(update={"failure": failure, "written": self.redact_answer_text(body.written)})
 
 
 def holds_text(body: ev.EventBody) -> bool:

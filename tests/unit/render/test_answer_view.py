@@ -7,6 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from agent.core import events as ev
+from agent.core.failures import AgentFailure
 from agent.core.models import JsonObject, PlanStep
 from gateway.render.answer_view import MAX_LINE_CHARS, AnswerFrames, build_view, describe_step, get_thought
 from tests.support.builders import RUN_ID, created, log
@@ -101,3 +102,12 @@ def test_a_view_holds_what_people_replied_to_each_question_once() -> None:
     bodies = [waits, decide(1, "answered", "Take 3+3"), decide(2, "answered", "Take 3+3"), waits, decide(3, "approved")]
     bodies += [waits, decide(4, "approved"), waits, decide(5, "expired", "nobody decided in time")]
     assert build_view(log(created(), *bodies))["replies"] == ["Take 3+3", "approved", "approved"]
+
+
+@pytest.mark.parametrize(("written", "html"), [("It **was**", "<p>It <strong>was</strong></p>\n"), ("", None)])
+def test_what_was_written_when_a_model_failed_stays_in_view(written: str, html: str | None) -> None:
+    failure = AgentFailure(agent_id="completion", error_code="ERR_MODEL_DOWN", message="It failed.", recoverable=True)
+    events = log(created(), ev.RunFailed(failure=failure, written=written))
+    view = build_view(events)
+    assert (view["html"], view["text"]) == (html, "It failed.")
+    assert build_view(events, html=False)["html"] is None

@@ -2,7 +2,7 @@
 
 import { Failure, request } from "../api.js";
 
-const UNREADABLE = "The browser cannot read it: it may be a folder, or may have been moved. Add its files instead. A folder on the gateway's machine can be read as a whole in Build.";
+const UNREADABLE = "The browser cannot read it: it may have been moved, renamed or deleted. Add it again from where it is now.";
 const BROKEN_OFF = "The connection was lost while the file was sent.";
 const TOO_LARGE = "The connection was ended while the file was sent: it may be larger than this gateway accepts.";
 const LARGE = 100_000_000; // bytes: of more, a gateway does not wait for the end to refuse them
@@ -35,7 +35,7 @@ async function sendFile(file, collection, { begun = () => {}, held }) {
   }
 }
 
-/** Whether the browser can read a file: not a folder that was dropped, or a file that was moved, of which a slice is empty. */
+/** Whether the browser can read a file: not one that was moved, of which a slice is empty. */
 async function isReadable(file) {
   const reader = file.stream().getReader();
   const isRead = await reader.read().then(() => true, () => false);

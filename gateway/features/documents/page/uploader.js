@@ -19,7 +19,7 @@ export function uploader({ collection = "", target, look, nameOf, ended }) {
   const progress = el("p.quiet", { role: "status" });
   const rows = new Map(); // upload -> its row
   const chosen = el("input", { type: "file", multiple: true, hidden: true, onchange: () => take(chosen.files) });
-  const box = el("button.drop", { type: "button", onclick: () => chosen.click() }, icon("save"), el("span", {}, "Drop files here, or press to choose"), el("span.small", {}, "PDF, Word, Excel, PowerPoint, HTML, Markdown, mail, pictures and more"));
+  const box = el("button.drop", { type: "button", onclick: () => chosen.click() }, icon("save"), el("span", {}, "Drop files or folders here, or press to choose files"), el("span.small", {}, "PDF, Word, Excel, PowerPoint, HTML, Markdown, mail, pictures and more"));
   const isHere = (one) => !collection || one.collection === collection;
 
   /** Says how far it is: with many files, what failed is out of sight; a screen reader reads out the end of one. */
