@@ -71,8 +71,9 @@ SETS: Mapping[str, TaskSet] = {
             "bikes",
             "house",
             "club",
+            "parcel",
         ),
-        ("stock_moves", "room_nights", "spending", "repairs", "elmatning", "sessions"),
+        ("stock_moves", "room_nights", "spending", "repairs", "elmatning", "sessions", "rounds"),
     ),
 }
 

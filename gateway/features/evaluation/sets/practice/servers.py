@@ -12,6 +12,7 @@ from gateway.features.evaluation.sets.practice.kitchen import build_kitchen
 from gateway.features.evaluation.sets.practice.leave import build_leave
 from gateway.features.evaluation.sets.practice.mailbox import build_mailbox
 from gateway.features.evaluation.sets.practice.music import build_music
+from gateway.features.evaluation.sets.practice.parcel import build_parcel
 from gateway.features.evaluation.sets.practice.smart_home import build_home
 from gateway.features.evaluation.sets.practice.warehouse import build_warehouse
 from gateway.features.evaluation.state_file import BuildServer
@@ -29,5 +30,6 @@ SERVERS: Mapping[str, BuildServer] = {
     "bikes": build_bikes,
     "house": build_house,
     "club": build_club,
+    "parcel": build_parcel,
 }
 """The servers by name. A tool of `hotel` is called `hotel__search_guests` in the gateway."""

@@ -1,4 +1,4 @@
-"""The tables of the practice set: stock movements, nights of a hotel, spending, repairs, electricity, training."""
+"""The tables of the practice set: stock movements, nights of a hotel, spending, repairs, electricity, training, rounds."""
 
 from collections.abc import Iterator, Mapping
 
@@ -23,6 +23,9 @@ FLATS = ("1A", "1B", "2A", "2B", "3A", "3B", "4A", "4B")
 
 SESSION_ROWS = 3_000
 SPORTS = ("volleyball", "judo", "badminton", "swimming")
+ROUND_ROWS = 4_500
+COURIERS = ("Renate", "Emil", "Farida", "Joost")
+DISTRICTS = ("harbour", "old town", "north", "riverside")
 
 
 def _iter_moves(draw: Draw) -> Iterator[Row]:
@@ -61,6 +64,14 @@ def _iter_sessions(draw: Draw) -> Iterator[Row]:
         yield draw.pick_day(2026), draw.pick(SPORTS), draw.pick_integer(4, 26), draw.pick_integer(45, 120)
 
 
+def _iter_rounds(draw: Draw) -> Iterator[Row]:
+    for _ in range(ROUND_ROWS):
+        yield (
+            draw.pick_day(2026), draw.pick(COURIERS), draw.pick(DISTRICTS), draw.pick_integer(18, 95),
+            draw.pick_integer(0, 9),
+        )  # fmt: skip
+
+
 TABLES: Mapping[str, Table] = {
     "stock_moves": Table(("move_no", "moved_on", "sku", "direction", "units"), _iter_moves),
     "room_nights": Table(("night", "room_number", "channel", "price_eur"), _iter_nights),
@@ -70,4 +81,5 @@ TABLES: Mapping[str, Table] = {
     ),
     "elmatning": Table(("avlast_den", "lagenhet", "kwh"), _iter_electricity),
     "sessions": Table(("held_on", "team_sport", "headcount", "session_minutes"), _iter_sessions),
+    "rounds": Table(("round_date", "courier", "district", "drops", "misses"), _iter_rounds),
 }
