@@ -72,8 +72,9 @@ SETS: Mapping[str, TaskSet] = {
             "house",
             "club",
             "parcel",
+            "theatre",
         ),
-        ("stock_moves", "room_nights", "spending", "repairs", "elmatning", "sessions", "rounds"),
+        ("stock_moves", "room_nights", "spending", "repairs", "elmatning", "sessions", "rounds", "ticket_sales"),
     ),
 }
 

@@ -14,6 +14,7 @@ from gateway.features.evaluation.sets.practice.mailbox import build_mailbox
 from gateway.features.evaluation.sets.practice.music import build_music
 from gateway.features.evaluation.sets.practice.parcel import build_parcel
 from gateway.features.evaluation.sets.practice.smart_home import build_home
+from gateway.features.evaluation.sets.practice.theatre import build_theatre
 from gateway.features.evaluation.sets.practice.warehouse import build_warehouse
 from gateway.features.evaluation.state_file import BuildServer
 
@@ -31,5 +32,6 @@ SERVERS: Mapping[str, BuildServer] = {
     "house": build_house,
     "club": build_club,
     "parcel": build_parcel,
+    "theatre": build_theatre,
 }
 """The servers by name. A tool of `hotel` is called `hotel__search_guests` in the gateway."""

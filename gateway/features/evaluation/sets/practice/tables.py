@@ -1,4 +1,4 @@
-"""The tables of the practice set: stock movements, nights of a hotel, spending, repairs, electricity, training, rounds."""
+"""The tables of the practice set: what the warehouse, the hotel, the bank and the others of its worlds have as CSV."""
 
 from collections.abc import Iterator, Mapping
 
@@ -25,6 +25,9 @@ SESSION_ROWS = 3_000
 SPORTS = ("volleyball", "judo", "badminton", "swimming")
 ROUND_ROWS = 4_500
 COURIERS = ("Renate", "Emil", "Farida", "Joost")
+TICKET_ROWS = 6_000
+PLAYS = ("The Seagull", "Puss in Boots", "Blithe Spirit")
+PRICE_CLASSES = ("full", "reduced", "child")
 DISTRICTS = ("harbour", "old town", "north", "riverside")
 
 
@@ -72,6 +75,11 @@ def _iter_rounds(draw: Draw) -> Iterator[Row]:
         )  # fmt: skip
 
 
+def _iter_ticket_sales(draw: Draw) -> Iterator[Row]:
+    for number in range(1, TICKET_ROWS + 1):
+        yield number, draw.pick_day(2026), draw.pick(PLAYS), draw.pick(PRICE_CLASSES), draw.pick_integer(1, 6)
+
+
 TABLES: Mapping[str, Table] = {
     "stock_moves": Table(("move_no", "moved_on", "sku", "direction", "units"), _iter_moves),
     "room_nights": Table(("night", "room_number", "channel", "price_eur"), _iter_nights),
@@ -82,4 +90,5 @@ TABLES: Mapping[str, Table] = {
     "elmatning": Table(("avlast_den", "lagenhet", "kwh"), _iter_electricity),
     "sessions": Table(("held_on", "team_sport", "headcount", "session_minutes"), _iter_sessions),
     "rounds": Table(("round_date", "courier", "district", "drops", "misses"), _iter_rounds),
+    "ticket_sales": Table(("sale_no", "sold_on", "play", "price_class", "seats_sold"), _iter_ticket_sales),
 }
