@@ -73,8 +73,19 @@ SETS: Mapping[str, TaskSet] = {
             "club",
             "parcel",
             "theatre",
+            "cars",
         ),
-        ("stock_moves", "room_nights", "spending", "repairs", "elmatning", "sessions", "rounds", "ticket_sales"),
+        (
+            "stock_moves",
+            "room_nights",
+            "spending",
+            "repairs",
+            "elmatning",
+            "sessions",
+            "rounds",
+            "ticket_sales",
+            "hires",
+        ),
     ),
 }
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from gateway.features.evaluation.sets.practice.bank import build_bank
 from gateway.features.evaluation.sets.practice.bikes import build_bikes
+from gateway.features.evaluation.sets.practice.cars import build_cars
 from gateway.features.evaluation.sets.practice.club import build_club
 from gateway.features.evaluation.sets.practice.code import build_code
 from gateway.features.evaluation.sets.practice.hotel import build_hotel
@@ -33,5 +34,6 @@ SERVERS: Mapping[str, BuildServer] = {
     "club": build_club,
     "parcel": build_parcel,
     "theatre": build_theatre,
+    "cars": build_cars,
 }
 """The servers by name. A tool of `hotel` is called `hotel__search_guests` in the gateway."""

@@ -28,6 +28,9 @@ COURIERS = ("Renate", "Emil", "Farida", "Joost")
 TICKET_ROWS = 6_000
 PLAYS = ("The Seagull", "Puss in Boots", "Blithe Spirit")
 PRICE_CLASSES = ("full", "reduced", "child")
+HIRE_ROWS = 7_000
+CAR_KINDS = ("small", "estate", "van", "electric")
+STATIONS = ("harbour", "old_mill", "station_square")
 DISTRICTS = ("harbour", "old town", "north", "riverside")
 
 
@@ -80,6 +83,14 @@ def _iter_ticket_sales(draw: Draw) -> Iterator[Row]:
         yield number, draw.pick_day(2026), draw.pick(PLAYS), draw.pick(PRICE_CLASSES), draw.pick_integer(1, 6)
 
 
+def _iter_hires(draw: Draw) -> Iterator[Row]:
+    for _ in range(HIRE_ROWS):
+        yield (
+            draw.pick_day(2026), draw.pick(CAR_KINDS), draw.pick(STATIONS), draw.pick_integer(2, 340),
+            draw.pick_integer(1, 48),
+        )  # fmt: skip
+
+
 TABLES: Mapping[str, Table] = {
     "stock_moves": Table(("move_no", "moved_on", "sku", "direction", "units"), _iter_moves),
     "room_nights": Table(("night", "room_number", "channel", "price_eur"), _iter_nights),
@@ -91,4 +102,5 @@ TABLES: Mapping[str, Table] = {
     "sessions": Table(("held_on", "team_sport", "headcount", "session_minutes"), _iter_sessions),
     "rounds": Table(("round_date", "courier", "district", "drops", "misses"), _iter_rounds),
     "ticket_sales": Table(("sale_no", "sold_on", "play", "price_class", "seats_sold"), _iter_ticket_sales),
+    "hires": Table(("hired_on", "car_kind", "from_station", "km_driven", "hours_out"), _iter_hires),
 }
