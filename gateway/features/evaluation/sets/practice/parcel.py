@@ -160,7 +160,7 @@ def _add_counter(server: MCPServer, file: StateFile) -> None:
 
 
 def _find_waiting(state: State, parcel_no: str) -> State:
-    """The parcel. Raises `ToolError` if the courier does not have it any more."""
+    """The parcel. Raises `ToolError` if the courier has already given it away."""
     parcel: State = find_record(state["parcel"]["parcels"], parcel_no, "parcel")
     if parcel["status"] in ("delivered", "collected", "returned"):
         raise ToolError(f"{parcel_no} is {parcel['status']} already; nothing was changed")
