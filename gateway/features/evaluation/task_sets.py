@@ -71,8 +71,21 @@ SETS: Mapping[str, TaskSet] = {
             "bikes",
             "house",
             "club",
+            "parcel",
+            "theatre",
+            "cars",
         ),
-        ("stock_moves", "room_nights", "spending", "repairs", "elmatning", "sessions"),
+        (
+            "stock_moves",
+            "room_nights",
+            "spending",
+            "repairs",
+            "elmatning",
+            "sessions",
+            "rounds",
+            "ticket_sales",
+            "hires",
+        ),
     ),
 }
 
