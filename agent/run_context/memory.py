@@ -7,7 +7,7 @@ configured embedder in a separate set. The two sets are never compared.
 import hashlib
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -54,6 +54,8 @@ class Memory:
     at: float
     tainted: bool = False
     score: float | None = None
+    run_id: str = ""
+    """The run of an exchange."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ class MemoryStore:
         return memory
 
     async def save_exchange(
-        self, owner: str, conversation_id: str, question: str, answer: str, *, tainted: bool = False
+        self, owner: str, conversation_id: str, question: str, answer: str, *, run_id: str = "", tainted: bool = False
     ) -> None:
         """Saves an exchange of a conversation, which only searches in that conversation find.
 
@@ -112,7 +114,7 @@ class MemoryStore:
         """
         text = format_exchange(question, answer)
         memory = self._build_memory(owner, text, "exchange", f"conversation {conversation_id}", tainted=tainted)
-        await self._put_local(memory, _build_scope(conversation_id))
+        await self._put_local(replace(memory, run_id=run_id), _build_scope(conversation_id))
         self._fully_embedded_owners.discard(owner)
 
     async def search(
@@ -146,12 +148,15 @@ class MemoryStore:
             raise NotFoundError(f"there is no memory {memory_id!r}", agent_id="memory")
         await self._audit.record_afterwards(AuditEvent("memory.delete", memory_id, owner=owner, by=by))
 
-    async def delete_all(self, owner: str, *, conversation_id: str | None = None) -> int:
-        """Deletes everything of an owner, or the exchanges of one conversation. Returns how many there were."""
+    async def delete_all(self, owner: str, *, conversation_id: str | None = None, run_id: str | None = None) -> int:
+        """Deletes everything of an owner, or the exchanges of one conversation, or those of them that are of a run.
+        Returns how many there were.
+        """
         scopes = None if conversation_id is None else [_build_scope(conversation_id)]
         ids: set[str] = set()
         for name in (EMBEDDER_SET, LOCAL_SET):
             items = await self._index.list_items(name, owner=owner, limit=REINDEX_LIMIT, scopes=scopes)
+            items = [item for item in items if run_id in (None, item.payload.get("run_id"))]
             if items:
                 await self._index.delete(name, [item.id for item in items], owner=owner)
             ids |= {item.id for item in items}
@@ -270,6 +275,7 @@ def _build_entry(memory: Memory, scope: str, vector: Sequence[float]) -> Entry:
         "kind": memory.kind,
         "source": memory.source,
         "tainted": memory.tainted,
+        **({"run_id": memory.run_id} if memory.run_id else {}),
     }
     return Entry(memory.id, memory.owner, vector, payload, scope, memory.at)
 

@@ -168,8 +168,10 @@ class ClientConversations:
             *named, *named, *values,
         )  # fmt: skip
 
-    async def delete_item(self, owner: str, conversation_id: str, item_id: str) -> None:
-        """Deletes an item; a run no longer finds it. Raises `NotFoundError` for an unknown one."""
+    async def delete_item(self, owner: str, conversation_id: str, item_id: str) -> str:
+        """Deletes an item; a run no longer finds it. Returns the id of the run that it is of, or of the client's item.
+        Raises `NotFoundError` for an unknown one.
+        """
         run_id, role = _split_item_id(item_id)
         values = (owner, conversation_id)
         counts = await self._statements.write_all(
@@ -186,6 +188,7 @@ class ClientConversations:
         )
         if not any(counts):
             raise build_unknown_item_error(item_id)
+        return run_id
 
     async def _insert_items(self, owner: str, conversation_id: str, items: Sequence[JsonObject]) -> list[SqlStatement]:
         """The statements that add items. A message is trusted as one that a client sends with a request is."""

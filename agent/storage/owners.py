@@ -117,7 +117,8 @@ class OwnerDeletion:
         return row_counts
 
     async def delete_run(self, run_id: str, *, owner: str, by: str) -> None:
-        """Deletes an ended run with its log, its turns, its blobs and what features keep with it; `by` is recorded.
+        """Deletes an ended run with its log, its turns, its blobs, the answers kept for repeated requests, and
+        what features keep with it; `by` is recorded.
 
         Raises `NotFoundError`, `ConflictError` while the run is unfinished, `StoreError`.
         """
@@ -128,7 +129,11 @@ class OwnerDeletion:
             raise ConflictError(f"run {run_id!r} is not finished; cancel it before it is deleted")
         async with self.audit.record_before(AuditEvent("run.delete", run_id, owner=owner, by=by)):
             await self.usage.record(run_id)  # the ledger outlives the run; it is recorded a moment after its end
-            await delete_runs(self.statements, [run_id], tables=self.tables.of_runs)
+            # The key of the request stays: with a new run, a repetition would carry it out once more.
+            answers = SqlStatement(
+                "UPDATE idempotency SET status = -1, body = '' WHERE status > 0 AND headers LIKE ?", (f'%"{run_id}"%',)
+            )
+            await delete_runs(self.statements, [run_id], tables=self.tables.of_runs, further=[answers])
 
     async def _stop_runs(self, owner: str) -> None:
         """Cancels unfinished runs and waits until no worker holds one."""

@@ -42,5 +42,14 @@ def _split(url: str) -> tuple[tuple[str, str, int | None], list[str]] | None:
     except ValueError:
         return None
     path = unquote(parts.path).rstrip("/").split("/")
-    is_plain = _PLAIN.fullmatch(url) and "@" not in parts.netloc and "\\" not in unquote(parts.path)
-    return (origin, path) if is_plain and parts.hostname and not {".", ".."}.intersection(path) else None
+    is_plain = _PLAIN.fullmatch(url) and "@" not in parts.netloc and not _can_climb(parts.path)
+    return (origin, path) if is_plain and parts.hostname else None
+
+
+def _can_climb(path: str) -> bool:
+    """Whether a reader may take a part of a path for a way up: after further decoding, or without the parameters that
+    some servers take off a part behind a semicolon.
+    """
+    while (decoded := unquote(path)) != path:
+        path = decoded
+    return "\\" in path or not {".", ".."}.isdisjoint(part.partition(";")[0] for part in path.split("/"))

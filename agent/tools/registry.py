@@ -71,7 +71,7 @@ class ToolRegistry:
         given, and `ToolQuarantinedError` if it is withheld.
         """
         tool = self._tools.get(name)
-        if tool is not None and self.is_known_to(owner, name):
+        if tool is not None and self.find_spec(name, owner) is not None:
             return tool
         reason = self.get_withheld_reason(name, owner)
         if reason is not None:
@@ -82,17 +82,18 @@ class ToolRegistry:
 
     def is_known_to(self, owner: str | None, name: str) -> bool:
         """Whether there is a tool of this name that an owner may know of; any tool for None."""
-        spec = self.find_spec(name)
-        return spec is not None and (owner is None or spec.is_visible_to(owner))
+        return self.find_spec(name, owner) is not None
 
     def list_visible_names(self, owner: str | None) -> list[str]:
         """The names of the tools that an owner may know of, sorted; of all tools for None."""
         return [spec.name for spec in self.list_specs() if owner is None or spec.is_visible_to(owner)]
 
-    def find_spec(self, name: str) -> ToolSpec | None:
-        """The spec of the tool of this name, or None. Unlike `get`, it raises nothing."""
+    def find_spec(self, name: str, owner: str | None = None) -> ToolSpec | None:
+        """The spec of the tool of this name, or None, also for one that `owner` may not know of. Unlike `get`, it
+        raises nothing.
+        """
         tool = self._tools.get(name)
-        return tool.spec if tool is not None else None
+        return tool.spec if tool is not None and (owner is None or tool.spec.is_visible_to(owner)) else None
 
     def __contains__(self, name: object) -> bool:
         return name in self._tools

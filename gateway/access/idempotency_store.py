@@ -96,7 +96,9 @@ class IdempotencyStore:
                 )
             run = replayed.get(RUN_HEADER)
             where = f": GET /v1/runs/{run}/events" if run else ""
-            raise ConflictError(f"Idempotency-Key: the answer to this key was streamed and is not stored{where}")
+            raise ConflictError(
+                f"Idempotency-Key: the answer to this key was streamed or deleted and is not stored{where}"
+            )
         return StoredResponse(int(status), json.loads(headers), base64.b64decode(body))
 
     async def _resume_unanswered(

@@ -15,6 +15,7 @@ from gateway.bootstrap import Stepgate
 from gateway.doors.mcp_messages import McpMessageMiddleware
 from gateway.render.error_responses import build_error_response
 from gateway.render.errors import MCP_PATH, RequestFormatError
+from mcp_tools.server.current_principal import act_as
 from mcp_tools.server.mcp_server import ServerDependencies, build_server
 from mcp_tools.server.sessions import IDLE_SECONDS, MAX_SESSIONS, RETRY_MS, SessionManager, build_session_user
 from mcp_tools.server.toolsets import Toolsets
@@ -77,9 +78,10 @@ class _SdkRequests:
             (name, b"application/json" if name == b"content-type" and is_json(value) else value.strip(b" \t"))
             for name, value in scope["headers"]
         ]
-        principal = scope.get("state", {}).get(PRINCIPAL_KEY)
-        user = build_session_user(principal if isinstance(principal, Principal) else LOCAL)
-        await self._app({**scope, "headers": headers, "user": user}, receive, send)
+        caller = scope.get("state", {}).get(PRINCIPAL_KEY)
+        principal = caller if isinstance(caller, Principal) else LOCAL
+        with act_as(principal):  # the SDK compares headers with a tool's schema before any middleware of the server
+            await self._app({**scope, "headers": headers, "user": build_session_user(principal)}, receive, send)
 
 
 class McpErrorMiddleware:

@@ -1,5 +1,7 @@
 """The principal of the current MCP request. The door has verified the key and left it on the HTTP request."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +25,19 @@ def get_current_owner() -> str:
     return get_current_principal().owner
 
 
+@contextmanager
+def act_as(principal: Principal) -> Iterator[None]:
+    """Makes this the current principal while entered."""
+    token = _current_principal.set(principal)
+    try:
+        yield
+    finally:
+        _current_principal.reset(token)
+
+
 async def set_principal(ctx: "ServerRequestContext[Any, Any]", call_next: "CallNext") -> "HandlerResult":
     """Middleware that sets the principal for each message: a session's messages may come from many HTTP requests."""
     request = ctx.request
     principal = getattr(request.state, STATE_KEY, None) if isinstance(request, Request) else None
-    token = _current_principal.set(principal if isinstance(principal, Principal) else LOCAL)
-    try:
+    with act_as(principal if isinstance(principal, Principal) else LOCAL):
         return await call_next(ctx)
-    finally:
-        _current_principal.reset(token)

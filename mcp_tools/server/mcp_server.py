@@ -177,7 +177,7 @@ class _Handlers:
             return AGENT_TOOLS[name].input_schema
         if (schema := get_search_tool_schema(name)) is not None:
             return schema
-        spec = self._get_dependencies().registry.find_spec(name)
+        spec = self._get_dependencies().registry.find_spec(name, get_current_owner())
         return add_argument(spec) if spec is not None else None
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> CallResult:

@@ -14,12 +14,14 @@ from gateway.features.studio.engine.generated_tools.version_store import ToolVer
 from tests.integration.conftest import Serve
 from tests.integration.test_engine import write_skill
 from tests.integration.test_forks import World, world
+from tests.integration.test_generated_tools import REQUEST
 from tests.integration.test_mcp_sessions import ACCEPT, open_session
 from tests.integration.test_owners import statements
+from tests.support.conformance_wire import modern
 from tests.support.keys import SCOPES, bearer, created_key
-from tests.support.script import plans, says
+from tests.support.script import plans, says, script
 from tests.support.scripted_server import ScriptedServer
-from tests.support.tool_scripts import make_version
+from tests.support.tool_scripts import ToolScript, make_version
 from tests.support.tools import returning
 
 HIDDEN = "anna_ledger"
@@ -89,6 +91,32 @@ async def test_the_tool_of_another_owner_is_refused_like_one_that_is_not_there(
         assert "42 crowns" in own.text
 
 
+async def test_headers_are_not_compared_with_the_arguments_of_a_tool_of_another_owner(
+    tmp_path: Path, model_server: ScriptedServer
+) -> None:
+    """The SDK does that before any handler runs, and refuses in its own words."""
+    customer = {"customer": {"type": "string", "x-mcp-header": "Customer"}}
+    async with owned(tmp_path, model_server) as (made, headers):
+        made.stepgate.registry.register(returning("anna_orders", "none", owner="anna", properties=customer))
+        answers = {}
+        for owner, name in (("bert", "anna_orders"), ("bert", "zebra_crossing"), ("anna", "anna_orders")):
+            call = {"name": name, "arguments": {"customer": "7"}}
+            answer = await modern(str(made.client.base_url), "tools/call", call, headers[owner])
+            answers[owner, name] = json.dumps(answer).replace(name, "NAME")
+    assert answers["bert", "anna_orders"] == answers["bert", "zebra_crossing"]
+    assert "Mcp-Param-Customer" in answers["anna", "anna_orders"], "the owner's headers are compared as ever"
+
+
+async def test_a_made_tool_may_not_name_the_tool_of_another_owner(tmp_path: Path, model_server: ScriptedServer) -> None:
+    async with owned(tmp_path, model_server) as (made, headers):
+        refusals = []
+        for name in (HIDDEN, "zebra_crossing"):
+            model_server.load(script(*ToolScript(permissions={"tools": [name]}).rules()))
+            refused = await made.client.post("/v1/studio/tools", json=REQUEST, headers=headers["bert"], timeout=120)
+            refusals.append((refused.status_code, refused.text.count(f"there is no tool '{name}'")))
+    assert refusals[0] == refusals[1]
+
+
 async def test_a_room_that_names_the_tool_of_another_owner_does_not_hold_it(
     tmp_path: Path, model_server: ScriptedServer
 ) -> None:
@@ -109,6 +137,11 @@ async def test_no_made_tool_takes_the_name_of_a_tool_of_a_server(tmp_path: Path,
         refused = await made.client.post("/v1/studio/tools", json=wanted, headers=headers["bert"])
         assert (refused.status_code, "those of the tools of MCP servers" in refused.text) == (400, True), refused.text
         registry = made.stepgate.registry
+        registry.register(returning("anna__orders", "none", owner="anna"))
+        other = await made.client.post(
+            "/v1/studio/tools", json=wanted | {"name": "anna__orders"}, headers=headers["bert"]
+        )
+        assert (other.status_code, "already" in other.text) == (400, False), other.text
         own = returning("orders__list_a1b2c3", "none", owner="anna")
         own._spec = replace(own.spec, room="anna-desk", room_name="orders__list")
         registry.register(own, returning("orders__list", "all of bert's", owner="bert"))

@@ -272,7 +272,9 @@ async def _save_exchange(run: Run, answer: AnswerFinished | None, *, complete: b
         try:
             prompt = await compute_beside_loop(len(prompt), lambda: replace_with_kinds(state, state.prompt))
             reply = await compute_beside_loop(len(text), lambda: replace_with_kinds(state, text))
-            await run.engine.memory.save_exchange(state.owner, conversation, prompt, reply, tainted=tainted)
+            await run.engine.memory.save_exchange(
+                state.owner, conversation, prompt, reply, run_id=run.run_id, tainted=tainted
+            )
         except AgentError as error:  # a failed memory does not fail the run
             log.warning("the exchange of run %s is not remembered: %s", run.run_id, error.message)
         except Exception:  # nor does a defect of a driver

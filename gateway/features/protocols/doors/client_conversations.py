@@ -78,14 +78,15 @@ async def update_conversation(
 
 @router.delete("/{conversation_id}", responses=OPENAI_ERRORS)
 async def delete_conversation(conversation_id: str, stepgate: Gateway, caller: CurrentCaller) -> dict[str, Any]:
-    """Delete a conversation with its items, and cancel what is in progress in it. Its responses stay and can be read by
-    their ids. A key that may delete documents (`ingest`) deletes the files of the conversation too: the collection
-    `chat-` with the first 20 digits of its id, unless another conversation or a room names it; one into which a file is
-    being read goes after that.
+    """Delete a conversation with its items and what is remembered of it, and cancel what is in progress in it. Its
+    responses stay and can be read by their ids. A key that may delete documents (`ingest`) deletes the files of the
+    conversation too: the collection `chat-` with the first 20 digits of its id, unless another conversation or a room
+    names it; one into which a file is being read goes after that.
     """
     for run_id in await stepgate.client_conversations.delete(caller.owner, conversation_id):
         with contextlib.suppress(ConflictError):  # it has ended meanwhile
             await stepgate.service.cancel_run(run_id, owner=caller.owner, reason="its conversation was deleted")
+    await stepgate.memory.delete_all(caller.owner, conversation_id=conversation_id)
     if caller.has_scope("ingest") and "documents" in stepgate.host.context.features:
         collection = await find_unshared_collection(
             caller.owner,
@@ -124,8 +125,9 @@ async def get_item(conversation_id: str, item_id: str, stepgate: Gateway, caller
 
 @router.delete("/{conversation_id}/items/{item_id}", responses=OPENAI_ERRORS)
 async def delete_item(conversation_id: str, item_id: str, stepgate: Gateway, caller: CurrentCaller) -> dict[str, Any]:
-    """Delete an item; the next run no longer finds it. Returns the conversation."""
-    await stepgate.client_conversations.delete_item(caller.owner, conversation_id, item_id)
+    """Delete an item and what is remembered of its exchange; the next run finds neither. Returns the conversation."""
+    run_id = await stepgate.client_conversations.delete_item(caller.owner, conversation_id, item_id)
+    await stepgate.memory.delete_all(caller.owner, conversation_id=conversation_id, run_id=run_id)
     return _to_wire(await stepgate.client_conversations.get(caller.owner, conversation_id))
 
 

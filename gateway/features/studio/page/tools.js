@@ -78,7 +78,7 @@ export async function create(tasks) {
 
 function version(one, path, name, tasks) {
   const restore = async () => {
-    await post(`${path}/restore`, { version: one.version });
+    await post(`${path}/restore`, { version: one.version, ...(one.sha256 ? { sha256: one.sha256 } : {}) });
     tasks.go(name);
     await tasks.refresh();
   };

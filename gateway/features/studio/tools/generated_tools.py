@@ -257,7 +257,10 @@ class ToolRestoreTool(ToolDecisionTool[ToolRestoreInput]):
 
     async def run(self, args: ToolRestoreInput, context: ToolContext) -> ToolVersionOutput:
         principal = await self._authorize(context)
-        return await to_output(self._tools, principal, await self._tools.restore(principal, args.name, args.version))
+        reviewed = self.reviewed.take(context)
+        sha256 = None if reviewed is None else reviewed.sha256
+        restored = await self._tools.restore(principal, args.name, args.version, sha256=sha256)
+        return await to_output(self._tools, principal, restored)
 
     async def find_version(self, args: ToolRestoreInput, principal: Principal) -> ToolVersion:
         """The version that was in use before."""

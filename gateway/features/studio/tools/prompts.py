@@ -22,6 +22,7 @@ from agent.tools.stored_things import (
     omit_outside_text,
 )
 from agent.tools.tool import In, Out
+from gateway.features.studio.engine.prompt import Prompt
 from gateway.features.studio.engine.prompt_library import PromptLibrary
 from gateway.features.studio.engine.room_editor import RoomEditor
 from gateway.features.studio.prompt_forms import (
@@ -144,7 +145,7 @@ class PromptApplyTool(PromptTool[PromptApplyInput, PromptApplyOutput]):
     def __init__(self, prompts: PromptLibrary, editor: RoomEditor, authorize: AuthorizeEditor) -> None:
         super().__init__(prompts)
         self._editor, self._authorize = editor, authorize
-        self._reviewed = ReviewedVersions[int]()
+        self._reviewed = ReviewedVersions[Prompt]()
 
     async def replace_names(self, args: JsonObject, context: ToolContext) -> JsonObject:
         """Takes the room's name for its id."""
@@ -164,15 +165,15 @@ class PromptApplyTool(PromptTool[PromptApplyInput, PromptApplyOutput]):
             prompt = await self._prompts.get_prompt(context.owner, wanted.name, wanted.version)
         except AgentError as error:  # it was changed since the question
             return error.message
-        self._reviewed.note(context, prompt.version)
+        self._reviewed.note(context, prompt)
         warning = ", which may be a text that a model had read" if prompt.from_outside else ""
         return f"   Prompt `{prompt.name}`, version {prompt.version}{warning}: {format_value(prompt.text, None)}"
 
     async def run(self, args: PromptApplyInput, context: ToolContext) -> PromptApplyOutput:
         """Sets the room's prompt; everything else of the room stays."""
         editor = await self._authorize(context)
-        version = self._reviewed.take(context) or args.version
-        prompt = await self._prompts.get_prompt(context.owner, args.name, version)
+        # A number does not say which text was shown: after a removal, numbers begin again.
+        prompt = self._reviewed.take(context) or await self._prompts.get_prompt(context.owner, args.name, args.version)
         view = await self._editor.edit_room(args.room_id, prompt.room_fields, editor, version=None)
         return PromptApplyOutput(
             room_id=view.room_id, room_version=view.version, name=prompt.name, version=prompt.version

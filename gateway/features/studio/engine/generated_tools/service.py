@@ -87,7 +87,7 @@ class GeneratedTools:
         then.
         """
         name = await self.check_request(principal, request.description, request.name)
-        made = await self._make(replace(request, name=name), model, report)
+        made = await self._make(principal.owner, replace(request, name=name), model, report)
         await self._check_name(principal, made.name)
         return await self._stage(principal, made, run_id, parent=None, from_outside=from_outside)
 
@@ -120,7 +120,7 @@ class GeneratedTools:
         parent = await self.get(principal, name)
         description = f"{parent.description}\n\nChange it: {change.description}"
         request = replace(change, description=description, name=parent.name, earlier_code=parent.code)
-        made = await self._make(request, model, report)
+        made = await self._make(principal.owner, request, model, report)
         from_outside = from_outside or parent.from_outside
         return await self._stage(principal, made, run_id, parent=parent.version, from_outside=from_outside)
 
@@ -253,11 +253,13 @@ class GeneratedTools:
         """Ends the sandboxes."""
         await self.runner.aclose()
 
-    async def _make(self, request: ToolRequest, model: ToolModel, report: ReportProgress) -> Candidate:
+    async def _make(self, owner: str, request: ToolRequest, model: ToolModel, report: ReportProgress) -> Candidate:
         callable_tools = [
             tool.spec.name
             for tool in self._registry
-            if tool.spec.origin != GENERATED_ORIGIN and not is_shown_call_by_call(tool)
+            if tool.spec.is_visible_to(owner)
+            and tool.spec.origin != GENERATED_ORIGIN
+            and not is_shown_call_by_call(tool)
         ]
         producer = ToolProducer(model, request.description)
         return await ToolGeneration(producer, self.runner, callable_tools, report).run(request)
@@ -298,7 +300,7 @@ class GeneratedTools:
                 "sandbox",
                 recoverable=False,
             )
-        called = [self._registry.get(name).spec for name in version.manifest.tools]
+        called = [self._registry.get(name, version.owner).spec for name in version.manifest.tools]
         return GeneratedTool(version, called, self.runner, self._functions)
 
     def _describe_called(self) -> dict[str, object]:
@@ -330,12 +332,13 @@ class GeneratedTools:
 
     async def _check_name(self, principal: Principal, name: str, *, is_new: bool = True) -> None:
         """Raises `ConflictError` if another tool has this name, or with `is_new` one of the principal's own."""
-        is_other = name in self._registry and self._registry.get(name).spec.origin != GENERATED_ORIGIN
+        if is_new and "__" in name:  # a server that is down now, or a room's own, would lose its tool to this one
+            raise ValidationError(f"{name!r}: names with `__` are those of the tools of MCP servers", "identifier")
+        spec = self._registry.find_spec(name)
+        is_other = spec is not None and spec.origin != GENERATED_ORIGIN
         if is_other or await self._store.is_taken(principal.owner, name):
             raise ConflictError(f"there is a tool {name!r} already; choose another name", stage="identifier")
         if is_new:
-            if "__" in name:  # one that is down now, or a room's own, would lose its tool to this one
-                raise ValidationError(f"{name!r}: names with `__` are those of the tools of MCP servers", "identifier")
             newest = await self._store.list_newest(principal.owner)
             if any(one.name == name and one.state != "discarded" for one in newest):
                 raise ConflictError(
