@@ -33,6 +33,7 @@ from agent.run_context.conversation import (
     take_newest_messages,
 )
 from agent.run_context.evidence_answers import EvidenceWriter
+from agent.run_context.list_selections import select_in_lists
 from agent.run_context.model_calls import MeteredModels, ModelCall
 from agent.run_context.outputs import (
     list_pictures,
@@ -169,6 +170,7 @@ class CompletionWriter:
 
     async def _answer_in_context(self, results: Results, feedback: str | None) -> ModelReply:
         """The answer, with as much of the conversation as the model's context holds, rather than with examples."""
+        await select_in_lists(self._run, results.outcomes)
         prompt = CompletionPrompt(self._run, results, is_structured=self._is_structured)
         if not self._has_room_for_examples():
             prompt.leave_out_examples()

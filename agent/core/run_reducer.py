@@ -198,6 +198,7 @@ _RULES: Mapping[type[ev.EventBody], Callable[[RunState, ev.Event, Any], Changes]
     ev.PlanRejected: lambda *_: {},
     ev.PlanProposed: _propose_plan,
     ev.GateChecked: lambda state, _, body: {"gates": (*state.gates, body)},
+    ev.EntriesSelected: lambda state, event, body: {"selections": {**state.selections, event.step_id: body.text}},
     ev.AnswerDelta: lambda *_: {},
     ev.AnswerChecked: lambda state, _, body: {"answer_checks": (*state.answer_checks, body)},
     ev.OutputGuarded: lambda *_: {},

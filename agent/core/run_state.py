@@ -172,6 +172,8 @@ class RunState:
     approvals: tuple[ev.ApprovalRequested, ...] = ()
     decisions: Mapping[str, ev.ApprovalDecided] = field(default_factory=dict)
     gates: tuple[ev.GateChecked, ...] = ()
+    selections: Mapping[str, str] = field(default_factory=dict)
+    """What the request asks about in lists, by the ids of the steps that returned them."""
     answer_start: ev.AnswerStarted | None = None
     translation: ev.AnswerTranslated | None = None
     answer: ev.AnswerFinished | None = None
@@ -344,9 +346,7 @@ class RunState:
 
     @property
     def has_outside_text(self) -> bool:
-        """Whether text from outside is in the conversation or attached to the prompt, or the model's provider looks for
-        such.
-        """
+        """Whether text from outside is in the conversation or attached to the prompt, or its provider seeks such."""
         checks = (label.source != "unknown_answer" and not label.trusted for label in self.message_labels)
         return self.tainted or self.uses_hosted_tools or any(checks)
 

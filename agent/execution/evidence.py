@@ -55,6 +55,7 @@ async def collect_figure_evidence(run: Run, step: PlanStep, attempt: AttemptStat
     parts += [_join_output_texts(output, done.args) for done, output in results]
     if run.profile.decides == "rounds":  # its answer is written with these figures in view
         parts += [describe_list_figures(output.text, state.question) for _, output in results]
+        parts += state.selections.values()
     return "\n".join(parts)
 
 

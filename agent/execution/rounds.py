@@ -60,7 +60,8 @@ async def list_round_calls(run: Run) -> tuple[RoundCall, ...]:
                 continue
             text = await _describe_result(run, own)
             unknown = own.output.error_code == UNKNOWN_OUTCOME
-            rounds.append(RoundCall(number, step.tool, step.args, text, failed, missing, part, unknown))
+            call = RoundCall(number, step.tool, step.args, text, failed, missing, part, unknown)
+            rounds.append(replace(call, selected=state.selections.get(step.id, "")))
     return tuple(rounds)
 
 

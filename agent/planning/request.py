@@ -55,6 +55,8 @@ class RoundCall:
     """Whether it failed without a result, and may have changed something."""
     list_step: str = ""
     """The id of the step that made it, if that made several calls."""
+    selected: str = ""
+    """The entries of its result that the request asks about; "" if it is not a list, or asks about all of them."""
 
 
 @dataclass(frozen=True, slots=True)

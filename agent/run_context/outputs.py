@@ -254,6 +254,8 @@ def build_result_blocks(run: Run, outcomes: Sequence[StepResult], failed: Sequen
 def _select_text(run: Run, step: PlanStep, output: StepOutput, limit: int) -> str:
     """What a small model reads of a long result. Passages with sources are in the order of their relevance."""
     spec = run.engine.registry.find_spec(step.tool)
+    if selected := run.state.selections.get(step.id):
+        return cut_text(selected, limit)
     text = read_for_model(run, output)
     if output.sources or spec is None or spec.hints.is_search:
         return cut_text(text, limit)

@@ -99,6 +99,10 @@ class Projection:
         usage = _drop_empty_usage(self._lines.calls.get_usage(("plan", None, None)))
         self._lines.add_line(event, "plan", "asks the user", detail={"question": body.question}, usage=usage)
 
+    def _add_selection(self, event: ev.Event, body: ev.EntriesSelected) -> None:
+        if body.heading:
+            self._lines.add_line(event, "plan", f"reads {body.heading}", detail={"entries": body.text})
+
     def _add_client_calls(self, event: ev.Event, body: ev.ClientToolsCalled) -> None:
         names = ", ".join(call.tool for call in body.calls)
         calls: JsonObject = {"calls": [call.model_dump(mode="json") for call in body.calls]}
@@ -344,6 +348,7 @@ _RULES: Final[Mapping[type[ev.EventBody], Callable[[Projection, ev.Event, Any], 
     ev.ApprovalRequested: Projection._open_approval,
     ev.ApprovalDecided: Projection._close_approval,
     ev.ModelReturned: Projection._record_model_call,
+    ev.EntriesSelected: Projection._add_selection,
     ev.StepStarted: Projection._open_attempt,
     ev.StepSpeculative: Projection._add_speculation,
     ev.ToolCalled: Projection._open_tool_call,

@@ -68,6 +68,7 @@ from agent.core.events.run import (
     RunWaiting,
 )
 from agent.core.events.step import (
+    EntriesSelected,
     StepDiscarded,
     StepFinished,
     StepJudged,
@@ -95,10 +96,11 @@ __all__ = [
     "ClientToolsCalled",
     "ConfirmedValue",
     "EarlierResult",
-    "EventDraft",
-    "FailedUpstream",
+    "EntriesSelected",
     "Event",
     "EventBody",
+    "EventDraft",
+    "FailedUpstream",
     "FeatureEvent",
     "FinishReason",
     "GateChecked",
@@ -146,7 +148,7 @@ _BODY_CLASSES: tuple[type[EventBody], ...] = (
     RunCreated, RunClaimed, RunSuspended, RunWaiting, CancelRequested, RunSucceeded, RunFailed, RunCancelled,
     InputGuarded, RequestUnderstood, MemoryRetrieved, IntentClassified,
     PlanRejected, PlanProposed, InputRequested, ClientToolsCalled, ApprovalRequested, ApprovalDecided,
-    StepStarted, StepSpeculative, StepFinished, StepJudged, StepDiscarded, StepUnknown,
+    StepStarted, StepSpeculative, StepFinished, StepJudged, StepDiscarded, StepUnknown, EntriesSelected,
     ModelReturned, ToolCalled, ToolReturned, ToolRefused, SubAgentStarted, SubAgentFinished,
     AnswerStarted, AnswerDelta, AnswerChecked, OutputGuarded, GateChecked, AnswerTranslated, AnswerFinished,
 )  # fmt: skip

@@ -29,6 +29,15 @@ class StepSpeculative(EventBody):
     grounds: dict[str, int] = Field(default_factory=dict)
 
 
+class EntriesSelected(EventBody):
+    """Which entries of the list that a step returned the request asks about, as a small model reads them. "" if that is
+    all of them."""
+
+    type = "entries.selected"
+    text: str = ""
+    heading: str = Field(default="", description="what tells these entries from the others")
+
+
 class StepOutput(FrozenModel):
     """The result of an attempt: a JSON value and its text for people and models, or an error."""
 

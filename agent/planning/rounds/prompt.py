@@ -165,7 +165,8 @@ def _shorten_result(request: PlanningRequest, call: RoundCall, limit: int) -> st
     spec = request.catalogue.get_tool(call.tool)
     if call.failed or (spec is not None and spec.hints.is_search):
         return truncate(call.text, limit)
-    return cut_to_excerpt(call.text, limit, f"{request.question}\n{call.part}")
+    excerpt = cut_to_excerpt(call.text, limit, f"{request.question}\n{call.part}")
+    return f"{excerpt}\n{truncate(call.selected, limit)}" if call.selected else excerpt
 
 
 def build_reminder(request: PlanningRequest, parts: Sequence[str]) -> str:

@@ -210,8 +210,8 @@ class EventRedactor:
             arguments: JsonValue = json.loads(written, parse_int=number)
         except (ValueError, RecursionError):  # no JSON: the client will say so
             return self.redact_text(written)
-        redacted_args = map_json_texts(arguments, lambda text, _: self.redact_text(text))
-        return written if redacted_args == json.loads(written) else json.dumps(redacted_args, ensure_ascii=False)
+        clean = map_json_texts(arguments, lambda text, _: self.redact_text(text))
+        return written if clean == json.loads(written) else json.dumps(clean, ensure_ascii=False)
 
     # The rules, in the order of a run.
 
@@ -222,6 +222,10 @@ class EventRedactor:
 
     def _redact_input_requested(self, body: ev.InputRequested) -> ev.InputRequested:
         return body.model_copy(update={"question": self.redact_answer_text(body.question)})
+
+    def _redact_entries(self, body: ev.EntriesSelected) -> ev.EntriesSelected:
+        text, heading = (self.redact_text(self._clean_links(text)) for text in (body.text, body.heading))
+        return body.change(text=text, heading=heading)
 
     def _redact_intent_classified(self, body: ev.IntentClassified) -> ev.IntentClassified:
         from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - loaded with the first request
@@ -312,16 +316,11 @@ class EventRedactor:
         return body.model_copy(update={"text": self._answers.redact(body.text)}) if body.text else body
 
     def _redact_answer_checked(self, body: ev.AnswerChecked) -> ev.AnswerChecked:
-        problems = tuple(
-            problem.model_copy(
-                update={
-                    "text": self.redact_answer_text(problem.text),
-                    "reason": self.redact_answer_text(problem.reason),
-                }
-            )
-            for problem in body.problems
+        clean = self.redact_answer_text
+        problems = (
+            one.model_copy(update={"text": clean(one.text), "reason": clean(one.reason)}) for one in body.problems
         )
-        return body.model_copy(update={"problems": problems})
+        return body.model_copy(update={"problems": tuple(problems)})
 
     def _redact_gate_checked(self, body: ev.GateChecked) -> ev.GateChecked:
         failures = tuple(map(self.redact_answer_text, body.failures))
@@ -354,6 +353,7 @@ RULES: Mapping[type[ev.EventBody], Callable[[EventRedactor, Any], ev.EventBody]]
     ev.IntentClassified: EventRedactor._redact_intent_classified,
     ev.ModelReturned: EventRedactor._redact_model_returned,
     ev.ToolReturned: EventRedactor._redact_tool_returned,
+    ev.EntriesSelected: EventRedactor._redact_entries,
     ev.SubAgentFinished: EventRedactor._redact_subagent_finished,
     ev.StepFinished: EventRedactor._redact_step_finished,
     ev.StepJudged: EventRedactor._redact_step_judged,

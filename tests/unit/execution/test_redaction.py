@@ -32,6 +32,7 @@ BODIES: tuple[EventBody, ...] = (
         intents=(UserIntent(category="query", action=TEXT, entities={"name": TEXT}, confidence=1),), reason=TEXT
     ),
     ev.PlanRejected(problems=(TEXT,), excerpt=TEXT),
+    ev.EntriesSelected(text=TEXT, heading=TEXT),
     ev.PlanProposed(
         plan=Plan(goal=TEXT, reasoning=TEXT, steps=(tool_step("s1").model_copy(update={"intent": TEXT}),)),
         requested="llm",

@@ -39,7 +39,7 @@ def test_what_a_query_worked_on_is_not_shown_beside_its_result(queried: tuple[st
         engine=SimpleNamespace(registry=SimpleNamespace(find_spec=SPECS.get)),
         profile=SimpleNamespace(decides="rounds"),
         decides_in_rounds=True,
-        state=SimpleNamespace(question="How many?", get_step=lambda _: SimpleNamespace(last=None)),
+        state=SimpleNamespace(question="How many?", selections={}, get_step=lambda _: SimpleNamespace(last=None)),
     )
     blocks = build_result_blocks(cast("Any", run), [(step, StepOutput(text="3 rows")) for step in steps], ())
     assert [name for name in ("s1", "s2", "s3") if any(f'step="{name}"' in block for block in blocks)] == shown

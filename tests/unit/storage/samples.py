@@ -14,6 +14,7 @@ from agent.core.events import (
     ClaimProblem,
     ClientToolCall,
     ClientToolsCalled,
+    EntriesSelected,
     EventBody,
     GateChecked,
     InputGuarded,
@@ -182,6 +183,7 @@ SAMPLES: tuple[EventBody, ...] = (
     ),
     PlanRejected(problems=("a", "b"), excerpt="{"),
     InputRequested(question="For which month?"),
+    EntriesSelected(text="[1 of 4 entries:]", heading="1 of 4 entries"),
     ClientToolsCalled(
         calls=(
             ClientToolCall(
