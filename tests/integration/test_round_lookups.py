@@ -46,7 +46,7 @@ async def test_an_identifier_that_is_only_described_is_looked_up(tmp_path: Path)
     assert response.response == "There are 12 rolls."
 
 
-async def test_a_look_that_found_nothing_is_made_again_without_what_nobody_gave(tmp_path: Path) -> None:
+async def test_a_look_goes_without_what_nobody_gave(tmp_path: Path) -> None:
     async def search(inputs: dict[str, Any]) -> str:
         return "[]" if "sender" in inputs else '["your rent is 700"]'
 
@@ -55,11 +55,9 @@ async def test_a_look_that_found_nothing_is_made_again_without_what_nobody_gave(
     first = decides({"tool": mails.spec.name, "inputs": {"query": "rent", "sender": "landlord"}}, times=1)
     model = script(first, decides(), says("The rent is 700.", to="completion"))
     async with engine_bench(tmp_path, model, tools=[mails], model_profile="small") as bench:
-        events = await bench.events("What is my rent?")
+        await bench.run("What is my rent?")
         purposes = bench.client.purposes()
-    second = [event.body for event in events if isinstance(event.body, PlanProposed)][1]
-    assert mails.calls == [{"query": "rent", "sender": "landlord"}, {"query": "rent"}]
-    assert second.plan.origin_reason == "it found nothing, and asks for less now"
+    assert mails.calls == [{"query": "rent"}]
     assert purposes == ["planner", "planner", "completion"], "no model is asked for it"
 
 
@@ -122,7 +120,8 @@ async def test_a_page_that_nobody_named_is_not_read_and_its_tool_is_no_choice_an
 
 
 async def test_a_model_that_goes_round_in_circles_is_stopped(tmp_path: Path) -> None:
-    mails = returning("mail__search", RuntimeError("no mails found"), origin="mcp:mail")
+    error = RuntimeError("no mails found")
+    mails = returning("mail__search", error, origin="mcp:mail", properties={"x": STRING}, required=["x"])
     calls = [decides({"tool": "mail__search", "inputs": {"x": f"word{n}"}}, times=1) for n in range(9)]
     async with engine_bench(tmp_path, script(*calls, ANSWER), tools=[mails], model_profile="small") as bench:
         response = await bench.run("What do my mails say?")
@@ -306,12 +305,11 @@ async def test_what_belongs_to_the_one_thing_that_was_found_is_looked_up_before_
 
 async def test_a_look_that_is_made_again_takes_no_other_part_for_done(tmp_path: Path) -> None:
     async def search(inputs: dict[str, Any]) -> str:
-        return "[]" if "sender" in inputs else '["your rent is 700"]'
+        return "[]" if " " in inputs["query"] else '["your rent is 700"]'
 
-    inputs = {"query": STRING, "sender": STRING}
-    mails = FunctionTool("mail__search", search, origin="mcp:mail", properties=inputs, required=["query"])
+    mails = FunctionTool("mail__search", search, origin="mcp:mail", properties={"query": STRING}, required=["query"])
     note = returning("mail__note", "noted", origin="mcp:mail", annotations=EFFECT)
-    narrow = {"tool": mails.spec.name, "inputs": {"query": "rent", "sender": "landlord"}}
+    narrow = {"tool": mails.spec.name, "inputs": {"query": "rent noted"}}
     part = "note it down"
     written = decides({"tool": note.spec.name, "inputs": {"x": "700"}}, missing=[part], about=f"Next: {part}")
     model = script(
@@ -319,7 +317,7 @@ async def test_a_look_that_is_made_again_takes_no_other_part_for_done(tmp_path: 
     )
     async with engine_bench(tmp_path, model, tools=[mails, note], model_profile="small") as bench:
         await bench.run("What is my rent? Note it down")
-    assert len(mails.calls) == 2
+    assert [call["query"] for call in mails.calls] == ["rent noted", "rent", "note"]
     assert note.calls == [{"x": "700"}]
 
 
@@ -335,23 +333,19 @@ async def test_a_model_that_only_repeats_its_call_has_what_was_found_looked_at(t
     assert response.response == "It is done."
 
 
-async def test_a_look_that_misses_the_room_the_request_names_is_made_without_what_nobody_gave(tmp_path: Path) -> None:
+async def test_a_look_goes_without_a_kind_that_nobody_named(tmp_path: Path) -> None:
     async def find_rooms(inputs: dict[str, Any]) -> str:
         return '["101", "102"]' if "kind" in inputs else '["101", "102", "204"]'
 
-    inputs = {"day": STRING, "kind": {"type": "string", "enum": ["single", "double"]}}
+    inputs = {"day": STRING, "kind": {"type": "string", "enum": ["single", "double"]}, "sauna": {"type": "boolean"}}
     rooms = FunctionTool("inn__rooms", find_rooms, properties=inputs, required=["day"], **INN)
-    narrow = {"tool": "inn__rooms", "inputs": {"day": "2027-02-20", "kind": "single"}}
-    model = script(decides(narrow, times=1), decides(), ANSWER)
-    async with engine_bench(tmp_path, model, tools=[rooms], model_profile="small") as bench:
-        await bench.run("Is room 204 free on 2027-02-20?")
-        named = list(rooms.calls)
-    assert named == [{"day": "2027-02-20", "kind": "single"}, {"day": "2027-02-20"}]
-    again = FunctionTool("inn__rooms", find_rooms, properties=inputs, required=["day"], **INN)
-    model = script(decides(narrow, times=1), decides(), ANSWER)
-    async with engine_bench(tmp_path / "again", model, tools=[again], model_profile="small") as bench:
-        await bench.run("Which rooms are free on 2027-02-20?")
-    assert len(again.calls) == 1, "nothing tells that it was too narrow"
+    given = {"day": "2027-02-20", "kind": "single", "sauna": True}
+    asked = "Is room 204 free on 2027-02-20?", "Which single rooms with a sauna are free on 2027-02-20?"
+    for place, question in enumerate(asked):
+        model = script(decides({"tool": "inn__rooms", "inputs": given}, times=1), decides(), ANSWER)
+        async with engine_bench(tmp_path / str(place), model, tools=[rooms], model_profile="small") as bench:
+            await bench.run(question)
+    assert rooms.calls == [{"day": "2027-02-20"}, given]
 
 
 async def test_after_copied_steps_the_model_decides_on_the_request_as_one_part(tmp_path: Path) -> None:

@@ -10,7 +10,12 @@ from agent.planning.request import PlanningRequest
 from agent.planning.rounds.made_up_addresses import holds_made_up_address
 from agent.planning.rounds.made_up_values import leave_out_unasked_texts
 from agent.planning.rounds.other_values import take_accepted_values
-from agent.planning.rounds.wider_looks import leave_out_made_up_codes, name_stated_choices, name_stated_date
+from agent.planning.rounds.wider_looks import (
+    leave_out_made_up_codes,
+    leave_out_unstated,
+    name_stated_choices,
+    name_stated_date,
+)
 from agent.text.terms import extract_terms
 from agent.tools import ToolSpec
 from agent.tools.catalogue import is_foreign, split_name
@@ -114,8 +119,9 @@ def _limit_call(call: JsonObject, request: PlanningRequest) -> JsonObject:
     stated = inputs
     if spec.effect == "read":
         accepted = take_accepted_values(spec, inputs, request)
-        stated = name_stated_choices(spec, leave_out_made_up_codes(spec, accepted, request), request)
-        stated = name_stated_date(stated, request)
+        stated = name_stated_date(name_stated_choices(spec, accepted, request), request)
+        leave_out = leave_out_unstated if is_foreign(spec) else leave_out_made_up_codes
+        stated = leave_out(spec, stated, request)
     elif is_foreign(spec):
         stated = leave_out_unasked_texts(spec, inputs, request)
     return {**call, "inputs": limit_numbers(spec, stated)}

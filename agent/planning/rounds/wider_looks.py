@@ -39,7 +39,7 @@ _ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 MAX_WORD_LOOKS = 3
 """Words of a text that found nothing that are looked for by themselves."""
 MIN_WORDS, MAX_WORDS = 2, 8
-"""Words of a search that one of them may replace."""
+"""Words of a text that failed, any of which may be what is wrong."""
 
 
 def name_stated_choices(spec: ToolSpec, args: JsonObject, request: PlanningRequest) -> JsonObject:
@@ -107,6 +107,13 @@ def leave_out_made_up_codes(spec: ToolSpec, args: JsonObject, request: PlanningR
     return left if says_something else args  # else the code is all that the call asks for
 
 
+def leave_out_unstated(spec: ToolSpec, args: JsonObject, request: PlanningRequest) -> JsonObject:
+    """The inputs of a look at a server without optional values that stand nowhere, also within objects: a small model
+    fills in a kind, a place and a number wherever a tool takes one, and finds nothing or something else. A longer list
+    does no harm: of it the model reads what the request asks about."""
+    return _leave_out_unstated(spec, args, KnownWords([*list_known_texts(request), request.ground]), request)
+
+
 def list_wider_calls(request: PlanningRequest) -> list[NextCall]:
     """The calls of the last round without the optional inputs whose values stand nowhere, where they found nothing, or
     nothing of the codes and numbers that the request names.
@@ -141,6 +148,8 @@ def _leave_out_unstated(spec: ToolSpec, args: JsonObject, words: KnownWords, req
     others = frozenset(list_input_names(spec, request)) if before_numbers else frozenset()
 
     def is_stated(name: str, value: JsonValue, schema: JsonValue) -> bool:
+        if isinstance(value, bool):
+            return any(map(words.hold, split_words(split_name(name))))
         is_bare = takes_identifier(name) and " " not in split_name(name)  # the 5 of "issue 5" is its `id`
         if not is_bare and is_of_another_input(name, value, before_numbers, others):
             return False
@@ -153,7 +162,7 @@ def _leave_out_unstated(spec: ToolSpec, args: JsonObject, words: KnownWords, req
             inner = next((form for form in _list_forms(declared) if get_properties(form)), None)
             if isinstance(value, dict) and inner is not None:
                 left[name] = leave_out(value, inner)
-            elif name in needed or isinstance(value, bool) or is_stated(name, value, declared):
+            elif name in needed or is_stated(name, value, declared):
                 left[name] = value
         return left
 
@@ -170,7 +179,7 @@ def _list_parts(spec: ToolSpec, call: RoundCall, request: PlanningRequest) -> li
     if described:
         left = {name: value for name, value in call.args.items() if name not in described}
         return [left] if left else []
-    words = list_single_words(spec, call)
+    words = list_single_words(spec, call, least=1)
     return [
         {**call.args, name: _leave_out_ending(word)}
         for name, several in words.items()
@@ -190,10 +199,9 @@ def _is_description(value: JsonValue, request: PlanningRequest) -> bool:
 
 
 def _leave_out_ending(word: str) -> str:
-    """A word without the one letter of an ending, as in "chains": many searches compare characters."""
-    stem = next(iter(extract_terms(word)), word)
-    has_ending = len(stem) > SHORTEST_STEM and word.casefold() == f"{stem}{word[-1:].casefold()}"
-    return word[:-1] if has_ending else word
+    """A word without its ending, as in "chains" and "the Brunnhubers": many searches compare characters."""
+    stem = next(iter(extract_terms(word)), "")
+    return word[: len(stem)] if len(stem) > SHORTEST_STEM and fold(word).startswith(stem) else word
 
 
 def _read_words_before(request: PlanningRequest) -> tuple[KnownWords, KnownWords]:
@@ -214,16 +222,17 @@ def _leave_out_todays(spec: ToolSpec, args: JsonObject, known: KnownWords, spoke
     return {name: value for name, value in args.items() if name not in todays or not says_something}
 
 
-def list_single_words(spec: ToolSpec, call: RoundCall) -> dict[str, list[str]]:
-    """The words of the one text of a call that failed, by its input: a search for all of them together finds only
-    texts that hold them so. Empty where the call has several texts, or an error that names another mistake."""
+def list_single_words(spec: ToolSpec, call: RoundCall, *, least: int = MIN_WORDS) -> dict[str, list[str]]:
+    """The words of the one text of a call that failed, by its input, if they are at least so many: a search for all of
+    them together finds only texts that hold them so. Empty where the call has several texts, or an error that names
+    another mistake."""
     texts = {
         name: content
         for name, value in call.args.items()
         if isinstance(value, str)
         and is_free_text(spec.properties.get(name))
         and not find_dates(value[:DATED_CHARS])
-        and MIN_WORDS <= len(content := _list_content_words(value)) <= MAX_WORDS
+        and least <= len(content := _list_content_words(value)) <= MAX_WORDS
     }
     return texts if len(texts) == 1 else {}
 

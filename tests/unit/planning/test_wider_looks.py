@@ -181,6 +181,15 @@ PUPILS = spec("find_pupils", {"name": TEXT}, ["name"], origin="mcp:music")
 LESSONS = spec("list_lessons", {"first_day": TEXT, "pupil_id": TEXT, "room": TEXT}, ["first_day"], origin="mcp:music")
 
 
+@pytest.mark.parametrize(("word", "shorter"), [("the Brunnhubers", "Brunnhub"), ("chains", "chain"), ("Ny", None)])
+def test_a_word_that_found_nothing_is_looked_for_without_its_ending(word: str, shorter: str | None) -> None:
+    missed = look("[]", tool="find_pupils", name=word)
+    request = asking(
+        f"Which lessons do {word} have?", catalogue=Catalogue(skills=(), tools=(PUPILS,)), rounds=(missed,)
+    )
+    assert [call.args for call in list_wider_calls(request)] == ([{"name": shorter}] if shorter else [])
+
+
 @pytest.mark.parametrize(
     ("question", "call", "wider"),
     [
