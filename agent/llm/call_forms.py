@@ -7,8 +7,10 @@ Nothing here raises for what a model wrote, and the time is linear in its length
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 
 from agent.core.models import JsonObject
 from agent.llm.call_markup import MARKUP, MarkupReader
@@ -39,6 +41,10 @@ _TOKENS = re.compile(
 read for what it is, because models mix the forms."""
 _GAP = re.compile(r"[\s;,]*")
 _PYTHON = re.compile(r"\[?\s*[A-Za-z_][\w.]*\(")
+_CALL_START = re.compile(rf"{MARKUP.pattern}|{_TOKENS.pattern}|\[?\{{\s*[\"'](?:name|tool|function|action|type|id)\b")
+"""What a call may begin with in the middle of a text. Python's form is none: sentences about a tool hold it too."""
+MAX_STARTS = 20
+"""Places of one text at which a call is looked for."""
 _EXCERPT = 60
 
 
@@ -71,6 +77,15 @@ def read_calls(text: str, tool_calls: Sequence[ModelToolCall], tools: Mapping[st
         return CallReading(tuple(_check_call(call, tools) for call in raw))
     except MalformedCallError as error:
         return CallReading(reason=str(error))
+
+
+def holds_call(text: str, tools: Mapping[str, JsonObject]) -> bool:
+    """Whether a text that is more than calls holds a call of one of the tools. Arguments as in `read_calls`."""
+    try:
+        reader = _CallReader(text, tools)
+    except MalformedCallError:
+        return False
+    return any(match_tool_name(name, tools) is not None for name in reader.iter_names())
 
 
 def _read_native(call: ModelToolCall) -> RawCall:
@@ -115,6 +130,18 @@ class _CallReader:
         if not self._calls:
             raise MalformedCallError("the reply holds no call")
         return self._calls
+
+    def iter_names(self) -> Iterator[str]:
+        """Yields the names of the calls between other words, as far as these can be read."""
+        for start in islice(_CALL_START.finditer(self._text), MAX_STARTS):
+            self._position, self._token, self._calls = start.start(), "", []
+            while (token := _TOKENS.match(self._text, self._position)) is not None and token[0]:
+                gap = _GAP.match(self._text, token.end())
+                self._position, self._token = gap.end() if gap is not None else token.end(), token[0]
+            with suppress(MalformedCallError):
+                if self._position < len(self._text):
+                    self._read_item()
+            yield from (call.name for call in self._calls)
 
     def _read_item(self) -> None:
         """Reads what begins at the position: a call in markup, JSON, or Python."""
