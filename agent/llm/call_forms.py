@@ -30,21 +30,27 @@ from agent.llm.thoughts import MARK, split_text
 MAX_CHARS = 200_000
 MAX_CALLS = 100
 
-_TOKENS = re.compile(
-    r"```(?:json5?|tool_calls?|tool_code|xml)?[ \t]*(?=\n|\Z|[\[{<`])|Action:|functools(?=\[)|\[TOOL_CALLS\]"
+_FENCE = r"```(?:json5?|tool_calls?|tool_code|xml)?[ \t]*(?=\n|\Z|[\[{<`])"
+_TEMPLATE = (
+    r"functools(?=\[)|\[TOOL_CALLS\]"
     r"|</?(?:\w+:)?(?:tool_calls?|TOOLCALL|function_calls?|\uff5cDSML\uff5cfunction_calls)>"
     r"|<\|/?(?:tool_call|python_tag|START_ACTION|END_ACTION|tool_call_start|tool_call_end|python_start|python_end"
     r"|tool_calls?_section_begin|tool_calls?_section_end|action_start|action_end|plugin|tools_prefix|tools_suffix)\|>"
     r"|<\uff5c(?:tool▁calls▁begin|tool▁calls▁end)\uff5c>"
 )
+_TOKENS = re.compile(rf"{_FENCE}|Action:|{_TEMPLATE}")
 """The decoration around calls: fences, and the tokens of templates. Each call between them is
 read for what it is, because models mix the forms."""
 _GAP = re.compile(r"[\s;,]*")
 _PYTHON = re.compile(r"\[?\s*[A-Za-z_][\w.]*\(")
-_CALL_START = re.compile(rf"{MARKUP.pattern}|{_TOKENS.pattern}|\[?\{{\s*[\"'](?:name|tool|function|action|type|id)\b")
+_OBJECT = r"\[?\s*\{\s*[\"'](?:name|tool\w*|function\w*|action\w*|type|id)[\"']"
+"""The beginning of a call in JSON."""
+_START = re.compile(rf"{MARKUP.pattern}|{_TOKENS.pattern}|{_OBJECT}")
 """What a call may begin with in the middle of a text. Python's form is none: sentences about a tool hold it too."""
-MAX_STARTS = 20
-"""Places of one text at which a call is looked for."""
+CALL_OPENING = re.compile(rf"\s*(?:{MARKUP.pattern}|{_TEMPLATE}|(?:{_FENCE}\s*)?{_OBJECT})")
+"""What a text begins with that may be nothing but calls, those in Python's form left out."""
+MAX_SEARCHED_CHARS, MAX_STARTS = 20_000, 20
+"""How much of a text is searched for a call among words, and at how many places."""
 _EXCERPT = 60
 
 
@@ -79,10 +85,18 @@ def read_calls(text: str, tool_calls: Sequence[ModelToolCall], tools: Mapping[st
         return CallReading(reason=str(error))
 
 
+def list_called_names(text: str) -> list[str]:
+    """The names that the calls of a reply name, in its spelling; [] for a reply that is anything else."""
+    try:
+        return [call.name for call in _CallReader(text, {}).read()]
+    except MalformedCallError:
+        return []
+
+
 def holds_call(text: str, tools: Mapping[str, JsonObject]) -> bool:
     """Whether a text that is more than calls holds a call of one of the tools. Arguments as in `read_calls`."""
     try:
-        reader = _CallReader(text, tools)
+        reader = _CallReader(text[:MAX_SEARCHED_CHARS], tools)
     except MalformedCallError:
         return False
     return any(match_tool_name(name, tools) is not None for name in reader.iter_names())
@@ -115,8 +129,7 @@ class _CallReader:
     def read(self) -> list[RawCall]:
         """The calls. Raises `MalformedCallError` where there is anything else, or nothing."""
         while True:
-            gap = _GAP.match(self._text, self._position)
-            self._position = gap.end() if gap is not None else self._position
+            self._skip_gap()
             if self._position >= len(self._text):
                 break
             token = _TOKENS.match(self._text, self._position)
@@ -133,15 +146,20 @@ class _CallReader:
 
     def iter_names(self) -> Iterator[str]:
         """Yields the names of the calls between other words, as far as these can be read."""
-        for start in islice(_CALL_START.finditer(self._text), MAX_STARTS):
+        for start in islice(_START.finditer(self._text), MAX_STARTS):
             self._position, self._token, self._calls = start.start(), "", []
-            while (token := _TOKENS.match(self._text, self._position)) is not None and token[0]:
-                gap = _GAP.match(self._text, token.end())
-                self._position, self._token = gap.end() if gap is not None else token.end(), token[0]
+            self._skip_gap()
+            while (token := _TOKENS.match(self._text, self._position)) is not None:
+                self._position, self._token = token.end(), token[0]
+                self._skip_gap()
             with suppress(MalformedCallError):
                 if self._position < len(self._text):
                     self._read_item()
             yield from (call.name for call in self._calls)
+
+    def _skip_gap(self) -> None:
+        gap = _GAP.match(self._text, self._position)
+        self._position = gap.end() if gap is not None else self._position
 
     def _read_item(self) -> None:
         """Reads what begins at the position: a call in markup, JSON, or Python."""
