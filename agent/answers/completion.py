@@ -222,10 +222,10 @@ class CompletionWriter:
         pictures = {} if self._is_structured else list_pictures(results.outcomes, run.run_id)
         if run.profile.decides == "rounds":
             stream = end_loops(stream)
-        known = run.allowed_tools
+        tools = run.allowed_tools
 
         def build_filters() -> tuple[TextFilter, ...]:
-            stray = StrayCalls(known, takes_any=bool(results.outcomes))
+            stray = StrayCalls(tools, takes_any=bool(results.outcomes))
             return (stray, MarkdownFence()) if run.room.planning else ()
 
         return await read_answer(stream, writer, pictures, build_filters=build_filters)

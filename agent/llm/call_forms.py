@@ -93,13 +93,17 @@ def list_called_names(text: str) -> list[str]:
         return []
 
 
-def holds_call(text: str, tools: Mapping[str, JsonObject]) -> bool:
-    """Whether a text that is more than calls holds a call of one of the tools. Arguments as in `read_calls`."""
+def list_held_names(text: str) -> list[str]:
+    """The names of the calls that a text holds, also between other words, as far as they can be read."""
     try:
-        reader = _CallReader(text[:MAX_SEARCHED_CHARS], tools)
+        return [*_CallReader(text[:MAX_SEARCHED_CHARS], {}).iter_names()]
     except MalformedCallError:
-        return False
-    return any(match_tool_name(name, tools) is not None for name in reader.iter_names())
+        return []
+
+
+def holds_call(text: str, tools: Mapping[str, JsonObject]) -> bool:
+    """Whether a text that is more than calls holds a call of one of the tools, by name."""
+    return any(match_tool_name(name, tools) is not None for name in list_held_names(text))
 
 
 def _read_native(call: ModelToolCall) -> RawCall:

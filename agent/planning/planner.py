@@ -14,6 +14,8 @@ from pydantic import JsonValue
 from agent.core.errors import ModelError, ModelUnreachableError, PlanInvalidError
 from agent.core.models import JsonObject, Plan, Tier
 from agent.core.plan_references import rename_references, unify_references
+from agent.llm.call_forms import list_held_names
+from agent.llm.call_objects import match_tool_name
 from agent.llm.port import ModelReply, ResponseSchema
 from agent.planning.normalise import RawPlan, list_called_tools, normalise_plan
 from agent.planning.parse import parse_reply, read_damaged_plan
@@ -137,15 +139,16 @@ class PlannerAgent:
 def _find_called_tools(reply: ModelReply, catalogue: Catalogue) -> dict[str, bool]:
     """The skills and tools that an invalid plan calls, also those that do not exist, each with whether it may change
     something; {} where it is none."""
-    calls = list_written_calls(reply, _collect_schemas(catalogue))
+    schemas, calls = _collect_schemas(catalogue), [call.name for call in reply.tool_calls]
+    called = {match_tool_name(name, schemas) or name for name in calls or list_held_names(reply.text)}
     try:
-        data = {"steps": [*calls]} if calls else parse_reply(get_written(reply), reply.finish_reason)
+        data = parse_reply(get_written(reply), reply.finish_reason)
     except PlanInvalidError:
         data = read_damaged_plan(reply.text)
     cards = {card.name: card.effect != "read" for card in catalogue.skills}
     changes = cards | {spec.name: spec.has_side_effect for spec in catalogue.tools}
-    called = sorted(list_called_tools(data, catalogue) - {COMPLETION})
-    return {name if name in changes else _UNNAMED: _may_change(name, changes) for name in called}
+    names = sorted((called | list_called_tools(data, catalogue)) - {COMPLETION})
+    return {name if name in changes else _UNNAMED: _may_change(name, changes) for name in names}
 
 
 def _collect_schemas(catalogue: Catalogue) -> dict[str, JsonObject]:

@@ -75,3 +75,18 @@ async def test_a_thought_without_an_end_is_answered_without_a_plan(tmp_path: Pat
     response, orders, purposes = await ask(tmp_path, said)
     assert (response.response, orders.calls) == ("There are 17.", [])
     assert purposes == ["planner", "planner", "completion"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        says(f"I look.\n<tool_call>\n{CALL}\n</tool_call>", to="planner"),
+        says(f"Sure! {CALL}", to="planner"),
+        says("Done.", to="planner", calls=(Call("send_fax", {"x": "open"}),)),
+    ],
+)
+async def test_a_change_whose_call_was_refused_is_said_to_be_not_made(tmp_path: Path, said: Rule) -> None:
+    response, orders, _ = await ask(tmp_path, said)
+    assert orders.calls == []
+    assert response.response.startswith("Nothing was changed, sent or saved.")
+    assert response.metadata["status"] == "partial"
