@@ -125,8 +125,8 @@ async def read_answer(
     *,
     build_filters: Callable[[], Sequence[TextFilter]],
 ) -> ModelReply:
-    """Reads the whole stream through the filters, which a stream that begins again gets anew, and adds the pictures
-    that it does not show. After a break, flushes the text before it."""
+    """Reads the stream to its end through the filters, new ones where it begins again, and adds the pictures that the
+    answer does not show. After a break, flushes the text before it."""
     streamed = StreamedReply("")
     filters = build_filters()
     try:

@@ -49,6 +49,8 @@ _START = re.compile(rf"{MARKUP.pattern}|{_TOKENS.pattern}|{_OBJECT}")
 """What a call may begin with in the middle of a text. Python's form is none: sentences about a tool hold it too."""
 CALL_OPENING = re.compile(rf"\s*(?:{MARKUP.pattern}|{_TEMPLATE}|(?:{_FENCE}\s*)?{_OBJECT})")
 """What a text begins with that may be nothing but calls, those in Python's form left out."""
+_REACT = re.compile(r"Action:[ \t]*(?P<name>[\w.\-/]{1,128})[ \t]*\n[ \t]*Action Input:")
+"""A call in the form of ReAct prompts. It is asked about, not made: texts about agents are full of them."""
 MAX_SEARCHED_CHARS, MAX_STARTS = 20_000, 20
 """How much of a text is searched for a call among words, and at how many places."""
 _EXCERPT = 60
@@ -150,6 +152,7 @@ class _CallReader:
 
     def iter_names(self) -> Iterator[str]:
         """Yields the names of the calls between other words, as far as these can be read."""
+        yield from (call["name"] for call in islice(_REACT.finditer(self._text), MAX_STARTS))
         for start in islice(_START.finditer(self._text), MAX_STARTS):
             self._position, self._token, self._calls = start.start(), "", []
             self._skip_gap()

@@ -85,7 +85,7 @@ def read_any_form(reply: ModelReply, tools: Mapping[str, JsonObject]) -> Reply:
     """Reads a reply in the forms of `read_reply`, or as calls of `tools`, native ones or in any form that models write.
 
     `tools` has the schemas of the arguments by name. Raises `PlanInvalidError` as `read_reply`, and for words beside a
-    call: they are no answer, and may quote it."""
+    call: they may quote it, and answer nothing."""
     if reply.refused:
         return Answer(reply.text)
     text, meant, problem = get_written(reply), None, None

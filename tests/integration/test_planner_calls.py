@@ -53,6 +53,7 @@ async def test_native_calls_are_the_plan_whatever_is_said_beside_them(tmp_path: 
         f"I look.\n<tool_call>\n{CALL}\n</tool_call>",
         f"I make this call:\n```json\n{CALL}\n```\nIs that right?",
         f"Sure! {CALL}",
+        'Thought: I look.\nAction: list_orders\nAction Input: {"x": "open"}\nObservation: 12\nFinal Answer: 12',
         f"<tool_call>\n{CALL}\n</tool_call>\n<tool_response>\n12\n</tool_response>\nThere are 12.",
     ],
 )
