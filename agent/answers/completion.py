@@ -14,8 +14,9 @@ from agent.answers.composed_answers import compose_failures, compose_results
 from agent.answers.held_writer import HeldWriter
 from agent.answers.loops import end_loops
 from agent.answers.schema_form import SchemaForm
+from agent.answers.stray_calls import StrayCalls
 from agent.answers.structured_answer import read_json_answer, wants_json
-from agent.answers.unwrapping import read_answer
+from agent.answers.unwrapping import MarkdownFence, TextFilter, read_answer
 from agent.core.errors import ModelContextError, ModelError, ModelOutputError
 from agent.core.events import AnswerStarted, FinishReason, Purpose, StepOutput
 from agent.core.models import JsonObject, PlanStep, Tier
@@ -223,7 +224,13 @@ class CompletionWriter:
         pictures = {} if self._is_structured else list_pictures(results.outcomes, run.run_id)
         if run.profile.decides == "rounds":
             stream = end_loops(stream)
-        return await read_answer(stream, writer, pictures, is_fenced=run.room.planning)
+        tools = run.allowed_tools
+
+        def build_filters() -> tuple[TextFilter, ...]:
+            stray = StrayCalls(tools, takes_any=bool(results.outcomes))
+            return (stray, MarkdownFence()) if run.room.planning else ()
+
+        return await read_answer(stream, writer, pictures, build_filters=build_filters)
 
     async def _write_from_passages(self, writer: EvidenceWriter, feedback: str | None, *, tainted: bool) -> StepOutput:
         tier = self._choose_tier()

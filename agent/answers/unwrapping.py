@@ -4,9 +4,10 @@ With it, clients show the source of headings and tables. Fences within the answe
 an answer: `agent/llm/thoughts.py`.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from typing import Literal
+from functools import reduce
+from typing import Literal, Protocol
 
 from agent.answers.held_writer import HeldWriter
 from agent.core.models import JsonObject
@@ -18,6 +19,18 @@ from agent.run_context.outputs import format_missing_pictures
 _FENCE = "```"
 _MARKDOWN = ("markdown", "md")
 _State = Literal["start", "inside", "nested", "outside"]
+
+
+class TextFilter(Protocol):
+    """Passes a text on that comes in pieces, and takes something out of it."""
+
+    def feed(self, piece: str) -> str:
+        """The part of the text up to this piece that can be shown and was not returned before."""
+        ...
+
+    def end(self) -> str:
+        """The rest."""
+        ...
 
 
 class MarkdownFence:
@@ -110,29 +123,29 @@ async def read_answer(
     writer: DeltaWriter | HeldWriter | None,
     pictures: dict[str, str],
     *,
-    is_fenced: bool,
+    build_filters: Callable[[], Sequence[TextFilter]],
 ) -> ModelReply:
-    """Reads the whole stream, without the fence around a Markdown answer if it may have one, and adds the pictures that
-    it does not show. After a break, flushes the text before it."""
+    """Reads the stream to its end through the filters, new ones where it begins again, and adds the pictures that the
+    answer does not show. After a break, flushes the text before it."""
     streamed = StreamedReply("")
-    fence = MarkdownFence() if is_fenced else None
+    filters = build_filters()
     try:
         async with aclosing(stream):
             async for chunk in stream:
                 if chunk.restarts:
-                    fence = MarkdownFence() if is_fenced else None
+                    filters = build_filters()
                     if writer is not None:
                         await writer.restart()
                 # Mistral sends its reasoning in parts of the content.
                 is_bare = bool(chunk.reasoning) and not chunk.provider_fields
                 fields: JsonObject = {"reasoning_content": chunk.reasoning} if is_bare else chunk.provider_fields
-                text = fence.feed(chunk.text) if fence is not None else chunk.text
+                text = reduce(lambda piece, one: one.feed(piece), filters, chunk.text) if chunk.text else chunk.text
                 if text is not chunk.text or is_bare:
                     chunk = chunk._replace(text=text, provider_fields=fields)  # noqa: PLW2901 - as it is collected
                 streamed.add_chunk(chunk)
                 if writer is not None:
                     await _show(writer, chunk)
-        rest = fence.end() if fence is not None else ""
+        rest = reduce(lambda piece, one: one.feed(piece) + one.end(), filters, "")
         if streamed.text or rest:
             rest += format_missing_pictures(pictures, streamed.text + rest)
         streamed.add_chunk(ModelChunk(text=rest))

@@ -7,8 +7,10 @@ Nothing here raises for what a model wrote, and the time is linear in its length
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 
 from agent.core.models import JsonObject
 from agent.llm.call_markup import MARKUP, MarkupReader
@@ -28,17 +30,29 @@ from agent.llm.thoughts import MARK, split_text
 MAX_CHARS = 200_000
 MAX_CALLS = 100
 
-_TOKENS = re.compile(
-    r"```(?:json5?|tool_calls?|tool_code|xml)?[ \t]*(?=\n|\Z|[\[{<`])|Action:|functools(?=\[)|\[TOOL_CALLS\]"
+_FENCE = r"```(?:json5?|tool_calls?|tool_code|xml)?[ \t]*(?=\n|\Z|[\[{<`])"
+_TEMPLATE = (
+    r"functools(?=\[)|\[TOOL_CALLS\]"
     r"|</?(?:\w+:)?(?:tool_calls?|TOOLCALL|function_calls?|\uff5cDSML\uff5cfunction_calls)>"
     r"|<\|/?(?:tool_call|python_tag|START_ACTION|END_ACTION|tool_call_start|tool_call_end|python_start|python_end"
     r"|tool_calls?_section_begin|tool_calls?_section_end|action_start|action_end|plugin|tools_prefix|tools_suffix)\|>"
     r"|<\uff5c(?:tool▁calls▁begin|tool▁calls▁end)\uff5c>"
 )
+_TOKENS = re.compile(rf"{_FENCE}|Action:|{_TEMPLATE}")
 """The decoration around calls: fences, and the tokens of templates. Each call between them is
 read for what it is, because models mix the forms."""
 _GAP = re.compile(r"[\s;,]*")
 _PYTHON = re.compile(r"\[?\s*[A-Za-z_][\w.]*\(")
+_OBJECT = r"\[?\s*\{\s*[\"'](?:name|tool\w*|function\w*|action\w*|type|id)[\"']"
+"""The beginning of a call in JSON."""
+_START = re.compile(rf"{MARKUP.pattern}|{_TOKENS.pattern}|{_OBJECT}")
+"""What a call may begin with in the middle of a text. Python's form is none: sentences about a tool hold it too."""
+CALL_OPENING = re.compile(rf"\s*(?:{MARKUP.pattern}|{_TEMPLATE}|(?:{_FENCE}\s*)?{_OBJECT})")
+"""What a text begins with that may be nothing but calls, those in Python's form left out."""
+_REACT = re.compile(r"Action:[ \t]*(?P<name>[\w.\-/]{1,128})[ \t]*\n[ \t]*Action Input:")
+"""A call in the form of ReAct prompts. It is asked about, not made: texts about agents are full of them."""
+MAX_SEARCHED_CHARS, MAX_STARTS = 20_000, 20
+"""How much of a text is searched for a call among words, and at how many places."""
 _EXCERPT = 60
 
 
@@ -73,6 +87,27 @@ def read_calls(text: str, tool_calls: Sequence[ModelToolCall], tools: Mapping[st
         return CallReading(reason=str(error))
 
 
+def list_called_names(text: str) -> list[str]:
+    """The names that the calls of a reply name, in its spelling; [] for a reply that is anything else."""
+    try:
+        return [call.name for call in _CallReader(text, {}).read()]
+    except MalformedCallError:
+        return []
+
+
+def list_held_names(text: str) -> list[str]:
+    """The names of the calls that a text holds, also between other words, as far as they can be read."""
+    try:
+        return [*_CallReader(text[:MAX_SEARCHED_CHARS], {}).iter_names()]
+    except MalformedCallError:
+        return []
+
+
+def holds_call(text: str, tools: Mapping[str, JsonObject]) -> bool:
+    """Whether a text that is more than calls holds a call of one of the tools, by name."""
+    return any(match_tool_name(name, tools) is not None for name in list_held_names(text))
+
+
 def _read_native(call: ModelToolCall) -> RawCall:
     return RawCall(call.name, call.arguments)
 
@@ -100,8 +135,7 @@ class _CallReader:
     def read(self) -> list[RawCall]:
         """The calls. Raises `MalformedCallError` where there is anything else, or nothing."""
         while True:
-            gap = _GAP.match(self._text, self._position)
-            self._position = gap.end() if gap is not None else self._position
+            self._skip_gap()
             if self._position >= len(self._text):
                 break
             token = _TOKENS.match(self._text, self._position)
@@ -115,6 +149,24 @@ class _CallReader:
         if not self._calls:
             raise MalformedCallError("the reply holds no call")
         return self._calls
+
+    def iter_names(self) -> Iterator[str]:
+        """Yields the names of the calls between other words, as far as these can be read."""
+        yield from (call["name"] for call in islice(_REACT.finditer(self._text), MAX_STARTS))
+        for start in islice(_START.finditer(self._text), MAX_STARTS):
+            self._position, self._token, self._calls = start.start(), "", []
+            self._skip_gap()
+            while (token := _TOKENS.match(self._text, self._position)) is not None:
+                self._position, self._token = token.end(), token[0]
+                self._skip_gap()
+            with suppress(MalformedCallError):
+                if self._position < len(self._text):
+                    self._read_item()
+            yield from (call.name for call in self._calls)
+
+    def _skip_gap(self) -> None:
+        gap = _GAP.match(self._text, self._position)
+        self._position = gap.end() if gap is not None else self._position
 
     def _read_item(self) -> None:
         """Reads what begins at the position: a call in markup, JSON, or Python."""

@@ -4,7 +4,7 @@ import ast
 import json
 import re
 import warnings
-from collections.abc import Container
+from collections.abc import Collection
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -73,13 +73,23 @@ def read_call_fields(value: JsonObject) -> tuple[str, JsonValue]:
     return next(names, ""), next((value[key] for key in _ARGUMENT_KEYS if key in value), None)
 
 
-def match_tool_name(name: str, tools: Container[str]) -> str | None:
-    """The tool that a call names, also within what its template writes around names; None if there is none."""
+def match_tool_name(name: str, tools: Collection[str]) -> str | None:
+    """The tool that a call names, also within what its template writes around names, or in another spelling that only
+    one has (`CurrentTime`); None if there is none."""
     bare = name.partition(_MARKER)[0].strip()
     local = _NAMESPACE.sub("", bare)
     # A tool may itself be called `functions.list` or `weather.call`: what looks like a template's may be its own.
     written = (name, bare, local, _CALL_NUMBER.sub("", bare), _CALL_NUMBER.sub("", local))
-    return next((one for one in written if one in tools), None)
+    exact = next((one for one in written if one in tools), None)
+    if exact is not None:
+        return exact
+    same = [one for one in tools if _spell(one) == _spell(local)]
+    return same[0] if len(same) == 1 else None
+
+
+def _spell(name: str) -> str:
+    """The letters and digits of a name: models write it as their training has it, `GetWeather` or `get-weather`."""
+    return "".join(char for char in name.casefold() if char.isalnum())
 
 
 def list_other_fields(value: JsonObject) -> JsonObject:

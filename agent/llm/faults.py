@@ -50,6 +50,8 @@ _CONTENT_WORDS = re.compile(
     re.IGNORECASE,
 )
 """How providers say that they refuse what was asked where their status is that of a refused key: OpenRouter's 403."""
+_CREDIT_CODES = re.compile(r"\b(?:insufficient_quota|exceeded_current_quota)")
+"""How providers that have no 402 say that the account is empty: OpenAI, and Moonshot."""
 _ADDRESS = re.compile(r"https?://[^\s'\"]+")
 _TITLE = re.compile(r"<title[^>]*>([^<]*)</title", re.IGNORECASE)
 _SECONDS = re.compile(r"\d{1,6}(?:\.\d{1,9})?s")
@@ -83,6 +85,11 @@ class ProviderError:
         return _KEY_WORDS.search(f"{self.message} {self.words}") is not None
 
     @property
+    def has_spent_credit(self) -> bool:
+        """Whether the body says that the account has no credit left: waiting does not help."""
+        return _CREDIT_CODES.search(self.words) is not None
+
+    @property
     def refuses_content(self) -> bool:
         """Whether the body says that what was asked is refused."""
         return _CONTENT_WORDS.search(f"{self.message} {self.words}") is not None
@@ -103,7 +110,7 @@ def _build_error(status: int, headers: Mapping[str, str], error: ProviderError, 
         refused = ModelAuthError(message, agent_id="models", status=status)
         refused.remedy = "key"
         return refused
-    if status == 429:
+    if status == 429 and not error.has_spent_credit:
         limited = ModelRateLimitError(message, agent_id="models", status=status)
         stated = parse_retry_after(headers)
         limited.retry_after_s = error.retry_after_s if stated is None else stated

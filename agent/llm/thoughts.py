@@ -36,6 +36,9 @@ _CHANNEL = re.compile(
 )
 """A part of gpt-oss's reply: `final` is the answer, one with `to=` is a call, the others are thoughts."""
 _CHANNEL_MARK, _CHANNEL_CHARS = "<|channel|>", 160
+_BARE, _BARE_END = "analysis", "assistantfinal"
+_BARE_THOUGHT = re.compile(rf"{_BARE}(?=[A-Z])")
+"""The same where the server has left the tokens out: `analysisThey greet.assistantfinalHello!`."""
 _SPACE = re.compile(r"\s*")
 _HEADS = (
     "<|start|>assistant", "<|im_start|>assistant", "<|assistant|>", "<start_of_turn>model", "<|begin_of_text|>",
@@ -68,7 +71,7 @@ _UNOPENED = {closing: opening for opening, closings in THOUGHTS.items() for clos
 _MARKS = (*THOUGHTS, *_UNOPENED, *_ENDS, *_LAST, *_LAST.values())
 MARK = re.compile("|".join(map(re.escape, sorted(_MARKS, key=len, reverse=True))), re.IGNORECASE)
 """Any token of the table."""
-_FIRST_CHARS = "".join(dict.fromkeys(mark[0] for mark in _MARKS))
+_FIRST_CHARS = "".join(dict.fromkeys(mark[0] for mark in (*_MARKS, _BARE_END)))
 MAY_BEGIN = re.compile(r"[<\u25c1]|\[(?:\Z|/?t(?:h|\Z)|/\Z|e(?:~|\Z)|\|)", re.IGNORECASE)
 """What may begin a token of the table: few texts have it, and all others are passed on without a further look."""
 _LONGEST = max(map(len, (*_MARKS, *_HEADS)))
@@ -203,13 +206,16 @@ class ThoughtSplitter:
         if channel is not None and "to=" not in channel["recipient"]:
             return self._begin_thought(_END_OF_CHANNEL, channel.end())
         is_open_channel = folded.startswith(_CHANNEL_MARK) and len(self._held) - begin < _CHANNEL_CHARS
-        is_half = any(mark.startswith(folded) for mark in (*THOUGHTS, *_HEADS, _CHANNEL_MARK))
+        is_half = any(mark.startswith(folded) for mark in (*THOUGHTS, *_HEADS, _CHANNEL_MARK, _BARE))
         if channel is None and (is_half or is_open_channel):
             self._held, self._has_token = self._held[at:], had_token
             return None
+        bare = _BARE_THOUGHT.match(self._held, begin) if self.opened in ("", _BARE_END) else None
+        self.opened = self.opened or ("" if bare is None else _BARE_END)
         if self.opened and not self._has_thought:
-            self._assumed = []
-            return self._begin_thought((self.opened,), at)
+            start = at if bare is None else bare.end()
+            self._assumed = [self._held[at:start]]
+            return self._begin_thought((self.opened,), start)
         self._stage, self._has_token = "answer", had_token
         return at
 
@@ -229,7 +235,7 @@ class ThoughtSplitter:
             return None
         thoughts.append(self._held[at : end.start()])
         if self._assumed is not None:
-            self.own_tags.update((self.opened, _UNOPENED[self.opened]))
+            self.own_tags.update((self.opened, _UNOPENED.get(self.opened, _BARE)))
         self._stage, self._assumed = "start", None
         return end.start() if end[0].lower() in _END_OF_CHANNEL[1:] else end.end()
 
@@ -337,7 +343,7 @@ def split_text(
 ) -> WholeReply:
     """Splits a whole reply. The time is linear in its length. `is_cut` as in `ThoughtSplitter.end`, the others as in
     the splitter."""
-    if not opened and MAY_BEGIN.search(text) is None:
+    if not opened and not may_begin(text):
         return WholeReply("", text)
     splitter = ThoughtSplitter(opened, is_asked=is_asked)
     first = splitter.feed(text)
@@ -346,6 +352,12 @@ def split_text(
     before = "" if last.restarts else first.text
     thought, own_tags = first.thought + last.thought, frozenset(splitter.own_tags)
     return WholeReply(thought, before + last.text, is_open, splitter.opened, splitter.rest, own_tags)
+
+
+def may_begin(text: str) -> bool:
+    """Whether the beginning of a reply may hold a thought or a token of the table."""
+    start = text.lstrip()
+    return MAY_BEGIN.search(text) is not None or bool(start and (_BARE.startswith(start) or start.startswith(_BARE)))
 
 
 def join_pieces(first: Piece, last: Piece) -> Piece:

@@ -14,12 +14,23 @@ from pydantic import JsonValue
 from agent.core.errors import ModelError, ModelUnreachableError, PlanInvalidError
 from agent.core.models import JsonObject, Plan, Tier
 from agent.core.plan_references import rename_references, unify_references
+from agent.llm.call_forms import list_held_names
+from agent.llm.call_objects import match_tool_name
 from agent.llm.port import ModelReply, ResponseSchema
 from agent.planning.normalise import RawPlan, list_called_tools, normalise_plan
 from agent.planning.parse import parse_reply, read_damaged_plan
 from agent.planning.planned import Planned, Rejection
 from agent.planning.prompt import build_messages, build_reask, list_kinds
-from agent.planning.reply import Answer, Ask, FindTools, PlanReply, get_written, read_reply, starts_with_object
+from agent.planning.reply import (
+    Answer,
+    Ask,
+    FindTools,
+    PlanReply,
+    get_written,
+    list_written_calls,
+    read_any_form,
+    starts_with_object,
+)
 from agent.planning.reply_schema import COMPLETION, build_plan_schema, build_reply_schema
 from agent.planning.request import PlanningRequest
 from agent.planning.required import fit_arguments
@@ -27,6 +38,7 @@ from agent.planning.rules import plan_by_rules
 from agent.planning.validate import build_completion, finish_plan, iter_free_ids, validate_plan
 from agent.tools.catalogue import Catalogue, CatalogueView
 
+_SKILL_SCHEMA: JsonObject = {"type": "object", "properties": {"task": {"type": "string"}}}
 _UNNAMED = "a tool"
 """A call of a refused plan that says no name."""
 
@@ -99,8 +111,8 @@ class PlannerAgent:
 
     def _interpret_reply(self, reply: ModelReply, request: PlanningRequest, *, may_search: bool) -> Planned | FindTools:
         """Interprets a reply as an answer, a plan, a question or a search. Raises `PlanInvalidError`."""
-        written = reply.text if reply.refused else get_written(reply)
-        meant = Answer(written) if reply.refused else read_reply(written, reply.finish_reason)
+        schemas = _collect_schemas(request.catalogue)
+        meant = read_any_form(reply, schemas)
         match meant:
             case FindTools() if may_search:
                 return meant
@@ -118,23 +130,32 @@ class PlannerAgent:
             case Answer(tier=tier) if request.answer.form != "none":
                 return Planned(build_completion_plan(request, tier), "llm", "llm")
         notes: list[str] = []
-        data = meant.data if isinstance(meant, PlanReply) else parse_reply(written, reply.finish_reason)
+        data = meant.data if isinstance(meant, PlanReply) else parse_reply(get_written(reply), reply.finish_reason)
         plan = build_plan(data, request, has_writer=self._has_writer, notes=notes)
-        return Planned(plan, "llm", "llm", adjusted=tuple(notes), is_embedded=not starts_with_object(written))
+        is_alone = starts_with_object(reply.text) or bool(list_written_calls(reply, schemas))
+        return Planned(plan, "llm", "llm", adjusted=tuple(notes), is_embedded=not is_alone)
 
 
 def _find_called_tools(reply: ModelReply, catalogue: Catalogue) -> dict[str, bool]:
     """The skills and tools that an invalid plan calls, also those that do not exist, each with whether it may change
     something; {} where it is none."""
-    written = get_written(reply)
+    schemas, calls = _collect_schemas(catalogue), [call.name for call in reply.tool_calls]
+    called = {match_tool_name(name, schemas) or name for name in calls or list_held_names(reply.text)}
     try:
-        data = parse_reply(written, reply.finish_reason)
+        data = parse_reply(get_written(reply), reply.finish_reason)
     except PlanInvalidError:
-        data = read_damaged_plan(written)
+        data = read_damaged_plan(reply.text)
     cards = {card.name: card.effect != "read" for card in catalogue.skills}
     changes = cards | {spec.name: spec.has_side_effect for spec in catalogue.tools}
-    called = sorted(list_called_tools(data, catalogue) - {COMPLETION})
-    return {name if name in changes else _UNNAMED: _may_change(name, changes) for name in called}
+    names = sorted((called | list_called_tools(data, catalogue)) - {COMPLETION})
+    return {name if name in changes else _UNNAMED: _may_change(name, changes) for name in names}
+
+
+def _collect_schemas(catalogue: Catalogue) -> dict[str, JsonObject]:
+    """The schemas of what a reply may call, by every name that it may use."""
+    skills = {card.name: _SKILL_SCHEMA for card in catalogue.skills}
+    own = {spec.room_name: spec.input_schema for spec in catalogue.tools if spec.room_name}
+    return skills | own | {spec.name: spec.input_schema for spec in catalogue.tools}
 
 
 def _may_change(name: str, changes: Mapping[str, bool]) -> bool:

@@ -6,10 +6,12 @@ plan, whatever else it contains. `AnswerDetector` finds the answer while the rep
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject, Tier
+from agent.llm.call_forms import holds_call, read_calls
 from agent.llm.port import ModelReply
 from agent.llm.thoughts import THOUGHT
 from agent.planning.parse import UNENDED_THINKING, find_object, parse_reply, parse_strict, strip_thinking
@@ -17,6 +19,7 @@ from agent.planning.parse import UNENDED_THINKING, find_object, parse_reply, par
 _MARKER = re.compile(r"[*#`_\s]*ANSWER\b[*`_]*[ \t]*(?::[*`_]*)?\s*")
 _PLAN_KEY = re.compile(r"[\"'](?:steps|kind|tool|depends_on|inputs)[\"']\s*:")
 """Keys of the JSON form. Prose without these keys is not a plan."""
+WORDS_BESIDE_CALL = "the reply holds words beside a call; reply with the calls alone, or with an answer that holds none"
 _QUESTION_CHARS = 2_000
 _QUERY_CHARS = 400
 _TIERS: dict[str, Tier] = {"fast": "fast", "high": "high"}
@@ -76,6 +79,51 @@ def get_written(reply: ModelReply) -> str:
     if parse_strict(reasoning) is None:
         raise PlanInvalidError([UNENDED_THINKING])
     return reasoning
+
+
+def read_any_form(reply: ModelReply, tools: Mapping[str, JsonObject]) -> Reply:
+    """Reads a reply in the forms of `read_reply`, or as calls of `tools`, native ones or in any form that models write.
+
+    `tools` has the schemas of the arguments by name. Raises `PlanInvalidError` as `read_reply`, and for words beside a
+    call: they may quote it, and answer nothing."""
+    if reply.refused:
+        return Answer(reply.text)
+    text, meant, problem = get_written(reply), None, None
+    try:
+        meant = None if reply.tool_calls else read_reply(text, reply.finish_reason)
+    except PlanInvalidError as error:
+        problem = error
+    if isinstance(meant, Ask | FindTools | PlanReply) or (meant is not None and has_marker(text)):
+        return meant
+    calls = list_written_calls(reply, tools)
+    if calls and reply.finish_reason != "length":
+        return PlanReply({"steps": [*calls]})
+    if reply.tool_calls:
+        problem = PlanInvalidError([read_calls(text, reply.tool_calls, tools).reason])
+    if problem is not None or meant is None:
+        raise problem or PlanInvalidError([WORDS_BESIDE_CALL])
+    refuse_words_beside_call(text, tools)
+    return meant
+
+
+def list_written_calls(reply: ModelReply, tools: Mapping[str, JsonObject]) -> list[JsonObject]:
+    """The calls of a reply that is nothing else, as steps. One that is written twice is one."""
+    calls: list[JsonObject] = []
+    for call in read_calls(reply.text, reply.tool_calls, tools).calls:
+        step: JsonObject = {"tool": call.name, "inputs": call.arguments}
+        calls += [step] if step not in calls else []
+    return calls
+
+
+def refuse_words_beside_call(text: str, tools: Mapping[str, JsonObject]) -> None:
+    """Raises `PlanInvalidError` for words that hold a call of one of the tools."""
+    if holds_call(text, tools):
+        raise PlanInvalidError([WORDS_BESIDE_CALL])
+
+
+def has_marker(text: str) -> bool:
+    """Whether a reply begins with the line ANSWER."""
+    return _MARKER.match(_remove_thinking(text)) is not None
 
 
 def read_reply(text: str, finish_reason: str = "stop") -> Reply:

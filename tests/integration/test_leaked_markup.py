@@ -12,7 +12,8 @@ from tests.integration.test_model_streams import ask, settings_for
 from tests.integration.test_tailor import TRUE, ask_question, shown
 from tests.support.engine import engine_bench
 from tests.support.raw_endpoint import DONE, STOP, chunk, raw_endpoint, say
-from tests.support.script import says, script
+from tests.support.script import plans, says, script
+from tests.support.tools import returning
 
 GPT_OSS = [
     "<|channel|>analysis<|mess",
@@ -105,3 +106,15 @@ async def test_an_answer_that_mentions_tokens_arrives_whole(
     async with raw_endpoint(*parts, STOP, DONE) as endpoint, serve(**settings_for(endpoint)) as url:
         answer = await ask(url, stream=stream, messages=[{"role": "user", "content": question}])
     assert (answer["content"], answer["reasoning_content"], answer["error"]) == (reply, "", "")
+
+
+@pytest.mark.parametrize(("times", "answer"), [(1, "There are 17."), (None, "17 orders")])
+async def test_a_call_in_place_of_an_answer_is_an_empty_reply(tmp_path: Path, times: int | None, answer: str) -> None:
+    call = '<tool_call>\n{"name": "list_orders", "arguments": {}}\n</tool_call>'
+    plan = plans({"tool": "list_orders"}, {"tool": "completion", "depends_on": ["s1"]})
+    model = script(plan, says(call, to="completion", times=times, chunk=5), says("There are 17.", to="completion"))
+    async with engine_bench(tmp_path, model, tools=[orders := returning("list_orders", "17 orders")]) as bench:
+        events = await bench.events("How many orders?")
+    assert build_response(events).response == answer
+    assert "tool_call" not in shown(events)
+    assert len(orders.calls) == 1

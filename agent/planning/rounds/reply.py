@@ -11,7 +11,16 @@ from agent.llm.call_forms import read_calls
 from agent.llm.call_objects import MalformedCallError, get_wrapped, list_other_fields, read_call_fields, to_arguments
 from agent.llm.port import ModelReply
 from agent.planning.parse import parse_reply, read_last_object
-from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply, get_written, read_reply
+from agent.planning.reply import (
+    Answer,
+    Ask,
+    FindTools,
+    PlanReply,
+    Reply,
+    get_written,
+    read_reply,
+    refuse_words_beside_call,
+)
 from agent.planning.rounds.decision_schema import LATER
 from agent.planning.rounds.input_schemas import read_inputs
 from agent.tools.declared_arguments import collect_arguments
@@ -39,7 +48,12 @@ def read_decision(reply: ModelReply, tools: Mapping[str, JsonObject] = MappingPr
             ]
             return PlanReply({"steps": steps})
     decided = _find_decided(text, reply.finish_reason, tools)
-    return read_reply(text, reply.finish_reason) if decided is None else _read_next(decided, tools)
+    if decided is not None:
+        return _read_next(decided, tools)
+    meant = read_reply(text, reply.finish_reason)
+    if isinstance(meant, Answer):
+        refuse_words_beside_call(text, tools)
+    return meant
 
 
 def _find_decided(text: str, finish_reason: str, tools: Mapping[str, JsonObject]) -> JsonValue:

@@ -123,6 +123,7 @@ def list_wider_calls(request: PlanningRequest) -> list[NextCall]:
     wider_calls: list[NextCall] = []
     words: tuple[KnownWords, KnownWords] | None = None
     named = _list_named(request.question) if request.last_calls else frozenset[str]()
+    named = named.difference(*map(_list_given, request.rounds))  # those a call has been made with, if only another one
     for call in request.last_calls:
         spec = request.catalogue.get_tool(call.tool)
         if spec is None or spec.effect != "read" or not _found_nothing(call, named):
@@ -293,11 +294,15 @@ def _list_named(question: str) -> frozenset[str]:
 
 
 def _found_nothing(call: RoundCall, named: AbstractSet[str]) -> bool:
-    """Whether a call failed, has an empty result, or one that holds nothing of what is named, unless its inputs do."""
+    """Whether a call failed, has an empty result, or one that holds nothing of what is named."""
     if call.failed or _is_empty(call.text):
         return True
-    given = {word for _, leaf in iter_leaves(call.args) for word in split_words(str(leaf))}
-    return bool(named) and named.isdisjoint(given) and named.isdisjoint(split_words(call.text))
+    return bool(named) and named.isdisjoint(split_words(call.text))
+
+
+def _list_given(call: RoundCall) -> set[str]:
+    """The words of a call's inputs."""
+    return {word for _, leaf in iter_leaves(call.args) for word in split_words(str(leaf))}
 
 
 def _is_empty(text: str) -> bool:

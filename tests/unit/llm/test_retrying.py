@@ -7,7 +7,14 @@ from email.utils import format_datetime
 
 import pytest
 
-from agent.core.errors import ModelAuthError, ModelDownError, ModelError, ModelRateLimitError, ModelTimeoutError
+from agent.core.errors import (
+    ModelAuthError,
+    ModelDownError,
+    ModelEndpointError,
+    ModelError,
+    ModelRateLimitError,
+    ModelTimeoutError,
+)
 from agent.llm.endpoint_origin import FROM_SETTINGS
 from agent.llm.faults import extract_provider_message, parse_retry_after
 from agent.llm.http import HttpModelClient
@@ -83,6 +90,14 @@ async def test_an_endpoint_that_wants_an_hour_is_not_waited_for(
     with pytest.raises(ModelRateLimitError):
         await client.complete(ASK)
     assert waits.seconds == []
+
+
+async def test_an_empty_account_is_asked_once(server: CannedServer, client: RetryingClient, waits: Waits) -> None:
+    spent = b'{"error": {"message": "You exceeded your current quota", "type": "insufficient_quota", "code": null}}'
+    server.load(Canned(429, spent))
+    with pytest.raises(ModelEndpointError, match="You exceeded your current quota"):
+        await client.complete(ASK)
+    assert (len(server.seen), waits.seconds) == (1, [])
 
 
 async def test_a_time_out_is_tried_once_more_with_twice_the_limit(server: CannedServer, client: RetryingClient) -> None:

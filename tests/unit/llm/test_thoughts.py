@@ -52,6 +52,8 @@ def test_only_a_thought_at_the_beginning_is_one(reply: str, expected: tuple[str,
 
 
 REPLIES = {
+    "gpt-oss, its tokens left out": ("analysisThey greet.assistantfinalHello!", "They greet.", "Hello!"),
+    "a word that begins a thought of gpt-oss": ("analysis is hard", "", "analysis is hard"),
     "opened in the prompt": ("Okay, they greet.\n</think>\n\nHello!", "Okay, they greet.\n", "Hello!"),
     "opened in the prompt, without a line break": ("They greet.</think>Hello!", "They greet.", "Hello!"),
     "opened in the prompt, and nothing else": ("They greet.\n</think>\n", "They greet.\n", ""),
