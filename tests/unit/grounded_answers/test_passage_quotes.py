@@ -191,9 +191,7 @@ def test_a_comparison_has_a_section_for_each_side() -> None:
 
 @pytest.mark.parametrize("others", [(), (passage("The yard is open.", 2, title="The members' guide"),)])
 def test_a_side_is_not_denied_for_a_word_of_the_title_that_all_passages_have(others: tuple[Any, ...]) -> None:
-    prices = passage(
-        "A berth costs 95 pounds, winter storage 420.", title="The members' guide", heading_path=["Fees"]
-    )
+    prices = passage("A berth costs 95 pounds, winter storage 420.", title="The members' guide", heading_path=["Fees"])
     topics = ("price of a berth", "winter storage for members")
     output = quote("Compare the price of a berth with winter storage for members", prices, *others, topics=topics)
     assert output.content.startswith("**Price of a berth**\n\n**handbook.md \u203a Fees**\n\n> A berth costs 95")
