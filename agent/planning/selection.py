@@ -5,10 +5,8 @@ for matches, and the last price for the lowest. The fields and their values alon
 """
 
 import json
-import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
@@ -18,25 +16,22 @@ from agent.core.models import JsonObject
 from agent.llm.port import ModelReply, ResponseSchema
 from agent.llm.prompts import quote_inline, read_examples, render
 from agent.llm.schema_derivation import join_schemas
+from agent.planning.meant_filters import ASCENDING, DESCENDING, MeantFilter, Question, list_days
 from agent.planning.parse import read_last_object
 from agent.planning.rounds.input_schemas import close_object
-from agent.text.dates import DateValue, find_dates
 from agent.text.entry_filters import (
     CONTAINS,
+    EMPTY,
+    GIVEN,
     OPERATORS,
+    ORDERED,
     Condition,
-    Entry,
     EntryField,
     EntryFilter,
     FieldKind,
-    Scalar,
-    apply_filter,
     flatten_entry,
     list_fields,
-    name_conditions,
 )
-from agent.text.excerpts import SHORTEST_STEM, list_word_stems
-from agent.text.stated_values import StatedValues
 from agent.text.terms import fold
 
 LEAST_ENTRIES, MOST_ENTRIES = 4, 2_000
@@ -44,31 +39,19 @@ SHOWN_WORDS: Final = 12
 MAX_CONDITIONS: Final = 3
 SEARCH_CHARS: Final = 40
 QUESTION_CHARS: Final = 600
-DESCENDING, ASCENDING = "largest first", "smallest first"
-SORTED: Final = frozenset({"number", "date"})
-"""The kinds of fields that have a least and a largest value."""
-_WORD: Final = re.compile(r"\w+")
 _OPERATORS: Final[Mapping[FieldKind, tuple[str, ...]]] = {
     "flag": ("=",),
     "number": ("=", "<", ">", "<=", ">=", "!="),
     "date": ("=", "<", ">", "<=", ">="),
+    "time": ("=", "<", ">", "<=", ">="),
     "word": ("=", "!="),
+    "tags": ("=", "!="),
     "text": (CONTAINS,),
 }
-
+_FORMS: Final[Mapping[FieldKind, str]] = {"date": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "time": "^[0-9]{2}:[0-9]{2}$"}
 
 AskModel = Callable[[tuple[JsonObject, ...], ResponseSchema], Awaitable[ModelReply]]
 """Asks the model for a reply to messages that is bound to a schema. Raises `ModelError`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked about a list: the request, the days that it names in words, and the day of the request, as ISO
-    dates."""
-
-    text: str
-    days: tuple[str, ...] = ()
-    today: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +71,15 @@ async def select_entries(ask: AskModel, question: Question, entries: Sequence[Js
     fields = list_fields(flat)
     if not fields:
         return None
-    days = _list_days(question, fields)
+    days = list_days(question, fields)
     reply = await ask(_build_messages(question, fields, days), _build_schema(fields))
     chosen = _read_filter(read_last_object(reply.text, "where"), fields)
     if chosen is None:
         return None
-    chosen = _leave_out_unstated(chosen, fields, question, days)
-    return _select(chosen, fields, question, entries, flat)
+    meant = MeantFilter(question, fields, days).read(chosen, flat)
+    if meant is None:
+        return None
+    return Selection(tuple(entries[place] for place in meant.places), quote_inline(meant.heading))
 
 
 def _build_messages(question: Question, fields: Sequence[EntryField], days: Sequence[str]) -> tuple[JsonObject, ...]:
@@ -117,24 +102,21 @@ def _build_beginning() -> tuple[JsonObject, ...]:
 
 def _describe_values(field: EntryField) -> str:
     if field.kind == "flag":
-        return "true, false"
-    if field.kind in SORTED:
-        ordered = _sort_values(field)
-        return f"{ordered[0]} to {ordered[-1]}"
-    shown = [quote_inline(str(value)[:SEARCH_CHARS]) for value in field.values[:SHOWN_WORDS]]
-    return ", ".join(shown) + (" ..." if len(field.values) > SHOWN_WORDS else "")
-
-
-def _sort_values(field: EntryField) -> list[Scalar]:
-    """The values of a field of numbers or of days, the least one first."""
-    return sorted(field.values, key=lambda value: (0.0, value) if isinstance(value, str) else (float(value), ""))
+        values = "true, false"
+    elif field.kind in ORDERED:
+        ordered = field.sort_values()
+        values = f"{ordered[0]} to {ordered[-1]}"
+    else:
+        shown_values = [quote_inline(str(value)[:SEARCH_CHARS]) for value in field.values[:SHOWN_WORDS]]
+        values = ", ".join(shown_values) + (" ..." if len(field.values) > SHOWN_WORDS else "")
+    return f"{values}, or empty" if field.has_gaps else values
 
 
 def _build_schema(fields: Sequence[EntryField]) -> ResponseSchema:
     conditions = join_schemas(_iter_condition_schemas(fields))
     where: JsonObject = {"type": "array", "maxItems": MAX_CONDITIONS, "items": conditions}
     forms = [close_object({"where": where})]
-    if sorted_names := [field.name for field in fields if field.kind in SORTED]:
+    if sorted_names := [field.name for field in fields if field.kind in ORDERED]:
         name: JsonObject = {"type": "string", "enum": [*sorted_names]}
         order: JsonObject = {"type": "string", "enum": [DESCENDING, ASCENDING]}
         forms.append(close_object({"where": where, "sort": name, "order": order, "take": {"type": "integer"}}))
@@ -147,21 +129,20 @@ def _iter_condition_schemas(fields: Sequence[EntryField]) -> Iterator[JsonObject
         name: JsonObject = {"type": "string", "enum": [field.name]}
         operators: JsonObject = {"type": "string", "enum": [*_OPERATORS[field.kind]]}
         yield close_object({"field": name, "is": operators, "value": _build_value_schema(field)})
-        if field.kind in SORTED and others:
+        if field.kind in ORDERED and others:
             than: JsonObject = {"type": "string", "enum": ["<", ">"]}
             yield close_object({"field": name, "is": than, "other": {"type": "string", "enum": others}})
+        if field.has_gaps:
+            yield close_object({"field": name, "is": {"type": "string", "enum": [EMPTY, GIVEN]}})
 
 
 def _build_value_schema(field: EntryField) -> JsonObject:
-    match field.kind:
-        case "flag":
-            return {"type": "boolean"}
-        case "number":
-            return {"type": "number"}
-        case "date":
-            return {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}
-        case "word":
-            return {"type": "string", "enum": [*map(str, field.values)]}
+    if field.kind in ("flag", "number"):
+        return {"type": "boolean" if field.kind == "flag" else "number"}
+    if field.kind in _FORMS:
+        return {"type": "string", "pattern": _FORMS[field.kind]}
+    if field.kind in ("word", "tags"):
+        return {"type": "string", "enum": [*map(str, field.values)]}
     return {"type": "string", "maxLength": SEARCH_CHARS}
 
 
@@ -174,7 +155,7 @@ def _read_filter(reply: JsonObject, fields: Sequence[EntryField]) -> EntryFilter
     )
     conditions = tuple(dict.fromkeys(one for one in read if one is not None))
     sort, take = reply.get("sort"), reply.get("take")
-    if not isinstance(sort, str) or sort not in by_name or by_name[sort].kind not in SORTED:
+    if not isinstance(sort, str) or sort not in by_name or by_name[sort].kind not in ORDERED:
         return EntryFilter(conditions) if conditions else None
     count = take if isinstance(take, int) and take > 0 else 0
     return EntryFilter(conditions, sort, reply.get("order") == DESCENDING, count)
@@ -183,132 +164,17 @@ def _read_filter(reply: JsonObject, fields: Sequence[EntryField]) -> EntryFilter
 def _read_condition(one: JsonObject, fields: Mapping[str, EntryField]) -> Condition | None:
     field, operator = fields.get(str(one.get("field"))), str(one.get("is"))
     value, other = one.get("value"), one.get("other")
+    if field is not None and operator in (EMPTY, GIVEN):
+        return Condition(field.name, operator)
     if field is None or operator not in (*OPERATORS, CONTAINS):
         return None
     if isinstance(other, str) and other in fields:
         return Condition(field.name, operator, other=other)
     if not isinstance(value, str | int | float):
         return None
-    if field.kind == "word":  # a number written as a text, or in other letters
+    if field.kind in ("word", "tags"):  # a number written as a text, or in other letters
         value = next((one for one in field.values if fold(str(one)) == fold(str(value))), value)
     return Condition(field.name, operator, value)
-
-
-def _list_days(question: Question, fields: Sequence[EntryField]) -> list[str]:
-    """The days that a request names, in full; none if the list has no dates. A day without a year is one of the year
-    that most dates of the list have."""
-    dates = [str(value) for field in fields if field.kind == "date" for value in field.values]
-    if not dates:
-        return []
-    years = [date[:4] for date in dates]
-    year = max(dict.fromkeys(years), key=years.count)
-    readings = [mention.readings[0] for mention in find_dates(question.text) if mention.readings]
-    named = [replace(one, year=one.year or int(year)).iso for one in readings if one.day is not None]
-    return [*dict.fromkeys((*named, *question.days))]
-
-
-def _leave_out_unstated(
-    chosen: EntryFilter, fields: Sequence[EntryField], question: Question, days: Sequence[str]
-) -> EntryFilter:
-    """The filter without figures and days that the request does not state: a small model fills them in. The least value
-    of a field stands for its first entry, the largest for its last one."""
-    by_name = {field.name: field for field in fields}
-    stated = StatedValues([question.text], is_loose=True)
-    months = [one for mention in find_dates(question.text) for one in mention.readings if one.day is None]
-    kept: list[Condition] = []
-    for condition in chosen.conditions:
-        field, value = by_name[condition.field], condition.value
-        is_number = field.kind == "number" and (value == 0 or stated.hold(str(value), field.name))
-        is_day = field.kind == "date" and (value in (*days, question.today) or _bounds_month(str(value), months))
-        if condition.other or field.kind not in SORTED or is_number or is_day:
-            kept.append(condition)
-        elif not chosen.sort and len(chosen.conditions) == 1 and (end := _find_end(condition, field)):
-            chosen = replace(chosen, sort=field.name, descending=end == DESCENDING, take=1)
-    return replace(chosen, conditions=tuple(kept))
-
-
-def _find_end(condition: Condition, field: EntryField) -> str:
-    """The order in which the entry that a condition means comes first; "" if it means none of both ends."""
-    ordered = _sort_values(field)
-    if str(condition.value) == str(ordered[0]) and condition.operator in ("=", "<", "<="):
-        return ASCENDING
-    return DESCENDING if str(condition.value) == str(ordered[-1]) and condition.operator in ("=", ">", ">=") else ""
-
-
-def _bounds_month(value: str, months: Iterable[DateValue]) -> bool:
-    """Whether a day is the first or last of a month that is named, or the first of the next one."""
-    with suppress(ValueError):
-        year, month, day = map(int, value.split("-"))
-        near = {one.month for one in months if one.year in (None, year)}
-        return month in near or (day == 1 and (month - 2) % 12 + 1 in near)
-    return False
-
-
-def _select(
-    chosen: EntryFilter,
-    fields: Sequence[EntryField],
-    question: Question,
-    entries: Sequence[JsonObject],
-    flat: Sequence[Entry],
-) -> Selection | None:
-    """What the filter selects. If nothing meets all conditions, those that the request does not state are given up,
-    then the last ones: of "is Ann's order paid?" the order of Ann stays, which is not paid."""
-    places = apply_filter(flat, chosen)
-    missed: tuple[Condition, ...] = ()
-    if not places:
-        named = tuple(_iter_named(fields, question, chosen.conditions))
-        stated = tuple(one for one in chosen.conditions if _is_stated(one, fields, question))
-        tried = [(*stated, *named), *(stated[:end] for end in range(len(stated) - 1, 0, -1))]
-        for conditions in tried:
-            places = apply_filter(flat, replace(chosen, conditions=conditions)) if conditions else []
-            if places:
-                missed = tuple(one for one in stated if one not in conditions)
-                chosen = replace(chosen, conditions=conditions)
-                break
-        if not places and stated == chosen.conditions and not any(one.operator == CONTAINS for one in stated):
-            return Selection((), f"no entry with {name_conditions(stated)}, of {len(entries)}")
-    if not places or (len(places) == len(entries) and not chosen.sort):
-        return None
-    heading = _describe(chosen, len(places), len(entries))
-    if missed:
-        heading = f"no entry with {name_conditions((*chosen.conditions, *missed))}; {heading}"
-    return Selection(tuple(entries[place] for place in places), heading)
-
-
-def _is_stated(condition: Condition, fields: Sequence[EntryField], question: Question) -> bool:
-    """Whether the request has a word of a condition's value; true of what is no text."""
-    kind = next(field.kind for field in fields if field.name == condition.field)
-    return kind not in ("word", "text") or _names_value(condition.value, question)
-
-
-def _names_value(value: Scalar, question: Question) -> bool:
-    words = fold(str(value)).split()
-    spoken = set(_WORD.findall(fold(question.text)))
-    stems = {stem for stem in list_word_stems(question.text) if len(stem) >= SHORTEST_STEM}
-    return any(word in spoken or any(word.startswith(stem) for stem in stems) for word in words)
-
-
-def _iter_named(
-    fields: Sequence[EntryField], question: Question, conditions: Iterable[Condition]
-) -> Iterator[Condition]:
-    """Conditions for values that the request names in fields of words without a condition that it states."""
-    own = {one.field for one in conditions if _is_stated(one, fields, question)}
-    for field in fields:
-        named = [value for value in field.values if field.kind == "word" and _names_value(value, question)]
-        if len(named) == 1 and field.name not in own:
-            yield Condition(field.name, "=", named[0])
-
-
-def _describe(chosen: EntryFilter, count: int, total: int) -> str:
-    """In words what was selected."""
-    order = DESCENDING if chosen.descending else ASCENDING
-    parts = [f"{count} of {total} entries"]
-    if chosen.conditions:
-        parts.append(f"with {name_conditions(chosen.conditions)}")
-    if chosen.sort:
-        ordered = f"by {chosen.sort}, {order}"
-        parts.append(f"the first {ordered}" if chosen.take else ordered)
-    return quote_inline(", ".join(parts))
 
 
 def format_entries(selection: Selection) -> str:

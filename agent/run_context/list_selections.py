@@ -16,7 +16,8 @@ from agent.core.models import JsonObject, PlanStep
 from agent.core.run_state import StepResult
 from agent.llm.port import ModelReply, ResponseSchema
 from agent.planning.list_steps import FOR_EACH
-from agent.planning.selection import Question, Selection, format_entries, select_entries
+from agent.planning.meant_filters import Question
+from agent.planning.selection import Selection, format_entries, select_entries
 from agent.run_context.list_figures import describe_list_figures
 from agent.run_context.message_labels import list_days
 from agent.run_context.model_calls import MeteredModels, ModelCall

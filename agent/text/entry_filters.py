@@ -7,18 +7,17 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import eq, ge, gt, le, lt, ne
-from typing import Any, Final, Literal
-
-from pydantic import JsonValue
+from typing import Any, Final, Literal, cast
 
 from agent.core.models import JsonObject
 from agent.text.terms import fold
 
-FieldKind = Literal["flag", "number", "date", "word", "text"]
-"""Yes or no; a number; a day, with or without a time; one of few short texts; any other text."""
+FieldKind = Literal["flag", "number", "date", "time", "word", "tags", "text"]
+"""Yes or no; a number; a day, with or without a time; a time of day; one of few short texts; several of them; any other
+text."""
 Scalar = str | int | float | bool
-Entry = Mapping[str, Scalar | None]
-"""An entry by the names of its fields."""
+Entry = Mapping[str, Scalar | tuple[str, ...] | None]
+"""An entry by the names of its fields. A tuple holds the texts of a list."""
 
 MAX_FIELDS: Final = 14
 MAX_WORDS, MAX_WORD_CHARS = 30, 60
@@ -27,8 +26,14 @@ OPERATORS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "=": eq, "!=": ne, "<": lt, ">": gt, "<=": le, ">=": ge,
 }  # fmt: skip
 CONTAINS: Final = "contains"
+EMPTY, GIVEN = "empty", "given"
+"""Operators without a value."""
+ORDERED: Final = frozenset({"number", "date", "time"})
+"""The kinds of fields that have a least and a largest value."""
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d\S*)?")
 _DAY_CHARS: Final = 10
+_IDENTIFIER: Final = re.compile(r"(?:\b|_)(?i:id)$|(?<=[a-z])I[dD]$")
+_TIME: Final = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,14 @@ class EntryField:
     name: str
     kind: FieldKind
     values: tuple[Scalar, ...]
+    has_gaps: bool = False
+    """Whether entries have no value in it."""
+    is_name: bool = False
+    """Whether it tells most entries apart, as a name does."""
+
+    def sort_values(self) -> list[Scalar]:
+        """The values of a field that has an order, the least one first."""
+        return sorted(self.values, key=_make_key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +63,8 @@ class Condition:
     other: str = ""
 
     def __str__(self) -> str:
+        if self.operator in (EMPTY, GIVEN):
+            return f"{self.field} {self.operator}"
         value = str(self.value).lower() if isinstance(self.value, bool) else self.value
         return f"{self.field} {self.operator} {self.other or value}"
 
@@ -64,17 +79,16 @@ class EntryFilter:
     take: int = 0
 
 
-def flatten_entry(entry: JsonObject) -> dict[str, Scalar | None]:
-    """The fields of an entry: those of nested objects by their path, lists of scalars as text. Lists of objects are
-    left out."""
-    flat: dict[str, Scalar | None] = {}
+def flatten_entry(entry: JsonObject) -> dict[str, Scalar | tuple[str, ...] | None]:
+    """The fields of an entry, those of nested objects by their path. Lists of objects are left out."""
+    flat: dict[str, Scalar | tuple[str, ...] | None] = {}
     for name, value in entry.items():
         if isinstance(value, dict):
             flat |= {f"{name}.{inner}": one for inner, one in value.items() if not isinstance(one, dict | list)}
         elif not isinstance(value, list):
             flat[name] = value
         elif not any(isinstance(one, dict | list) for one in value):
-            flat[name] = ", ".join(map(str, value))
+            flat[name] = tuple(map(str, value))
     return flat
 
 
@@ -85,21 +99,27 @@ def list_fields(entries: Sequence[Entry]) -> list[EntryField]:
     return [field for field in fields if field is not None][:MAX_FIELDS]
 
 
-def _read_field(name: str, values: Sequence[JsonValue]) -> EntryField | None:
-    given = tuple(value for value in values if isinstance(value, str | int | float) and value != "")
-    different = tuple({(type(value), value): value for value in given}.values())
-    if not given or (len(different) == 1 and len(given) == len(values)):
+def _read_field(name: str, values: Sequence[Scalar | tuple[str, ...] | None]) -> EntryField | None:
+    given = [value for value in values if value not in (None, "", ())]
+    single = [one for value in given for one in (value if isinstance(value, tuple) else [value]) if one is not None]
+    different = tuple({(type(one), one): one for one in single}.values())
+    has_gaps = len(given) < len(values)
+    if not different or (len(different) == 1 and not has_gaps):
         return None
-    return EntryField(name, _find_kind(different), different)
+    kind = _find_kind(name, different)
+    if any(isinstance(value, tuple) for value in given):
+        kind = "tags" if kind == "word" else "text"
+    return EntryField(name, kind, different, has_gaps, is_name=2 * len(different) > len(given))
 
 
-def _find_kind(values: Sequence[Scalar]) -> FieldKind:
+def _find_kind(name: str, values: Sequence[Scalar]) -> FieldKind:
     if all(isinstance(value, bool) for value in values):
         return "flag"
-    if not any(isinstance(value, str | bool) for value in values):
+    if not any(isinstance(value, str | bool) for value in values) and not _IDENTIFIER.search(name):
         return "number"
-    if all(isinstance(value, str) and _DAY.fullmatch(value) for value in values):
-        return "date"
+    for kind, form in (("date", _DAY), ("time", _TIME)):
+        if all(isinstance(value, str) and form.fullmatch(value) for value in values):
+            return cast("FieldKind", kind)
     is_short = len(values) <= MAX_WORDS and all(len(str(value)) <= MAX_WORD_CHARS for value in values)
     return "word" if is_short else "text"
 
@@ -120,24 +140,29 @@ def apply_filter(entries: Sequence[Entry], chosen: EntryFilter) -> list[int]:
 
 
 def meets(entry: Entry, condition: Condition) -> bool:
-    """Whether an entry meets a condition. A field without a value meets none but `!=`."""
-    value = entry.get(condition.field)
+    """Whether an entry meets a condition. A field without a value meets none but `EMPTY` and `!=`."""
+    value, operator = entry.get(condition.field), condition.operator
     expected = entry.get(condition.other) if condition.other else condition.value
-    if value is None or expected is None:
-        return condition.operator == "!=" and value is not expected
-    if condition.operator == CONTAINS:
+    is_empty = value in (None, "", ())
+    if operator in (EMPTY, GIVEN):
+        return is_empty == (operator == EMPTY)
+    if is_empty or expected is None:
+        return operator == "!=" and value != expected
+    if isinstance(value, tuple):
+        return (str(expected) in value) != (operator == "!=")
+    if operator == CONTAINS:
         return fold(str(expected)) in fold(str(value))
     if isinstance(value, str) or isinstance(expected, str):
         value, expected = str(value), str(expected)
         if len(expected) == _DAY_CHARS and _DAY.fullmatch(value):
             value = value[:_DAY_CHARS]
-    return OPERATORS[condition.operator](value, expected)
+    return OPERATORS[operator](value, expected)
 
 
-def _make_key(value: Scalar | None) -> tuple[int, float, str]:
+def _make_key(value: Scalar | tuple[str, ...] | None) -> tuple[int, float, str]:
     """What orders values of unlike kinds: numbers before texts."""
-    if isinstance(value, str):
-        return (1, 0.0, fold(value))
+    if isinstance(value, str | tuple):
+        return (1, 0.0, fold(str(value)))
     return (0, float(value or 0), "")
 
 

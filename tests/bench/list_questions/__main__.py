@@ -19,7 +19,8 @@ import yaml
 
 from agent.core.models import JsonObject
 from agent.llm.port import ONE_CALL, ModelReply, ResponseSchema
-from agent.planning.selection import Question, select_entries
+from agent.planning.meant_filters import Question
+from agent.planning.selection import select_entries
 
 QUESTIONS = Path(__file__).parent / "questions.yaml"
 TODAY = "2026-11-30"

@@ -10,7 +10,8 @@ from pydantic import JsonValue
 
 from agent.core.models import JsonObject
 from agent.llm.port import ONE_CALL, ModelReply, ResponseSchema
-from agent.planning.selection import Question, Selection, format_entries, select_entries
+from agent.planning.meant_filters import Question
+from agent.planning.selection import Selection, format_entries, select_entries
 
 ORDERS: list[JsonObject] = [
     {"no": "R-1", "buyer": "Ann", "total": 40, "state": "paid", "due": "2026-11-03", "gift": False},
@@ -168,3 +169,64 @@ async def test_entries_are_told_one_a_line() -> None:
         "[1 of 5 entries, with state = late:]",
         json.dumps(ORDERS[3]),
     ]
+
+
+LOANS: list[JsonObject] = [
+    {"no": 1, "title": "Klara", "reader": "Ada", "shelf": {"at": "north"}, "tags": ["novel", "long"], "back": None},
+    {"no": 2, "title": "Oaks", "reader": "Ada", "shelf": {"at": "south"}, "tags": ["trees"], "back": "2026-11-03"},
+    {"no": 3, "title": "The Well", "reader": "Bo", "shelf": {"at": "south"}, "tags": [], "back": "2026-10-12"},
+    {"no": 4, "title": "Winter", "reader": "Bo", "shelf": {"at": "south"}, "tags": ["novel"], "back": None},
+    {"no": 5, "title": "Ice", "reader": "Cy", "shelf": {"at": "north"}, "tags": ["novel"], "back": "2026-10-30"},
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "conditions", "numbers"),
+    [
+        ("what does ada still have?", [("reader", "=", "Ada"), ("back", "empty", None)], ["1"]),
+        ("what came back?", [("back", "given", None)], ["2", "3", "5"]),
+        ("all novels", [("tags", "=", "novel")], ["1", "4", "5"]),
+        ("no novels", [("tags", "!=", "novel")], ["2", "3"]),
+        ("back between 10 and 30 october", [("back", ">=", "2026-10-10"), ("back", "<=", "2026-10-30")], ["3", "5"]),
+        ("which novels does bo have?", [("reader", "=", "Bo"), ("shelf.at", "=", "north")], ["4"]),
+        ("what is in the south?", [("reader", "=", "Cy")], ["2", "3", "4"]),
+        ("what is not in the south?", [("shelf.at", "=", "north"), ("reader", "=", "Cy")], ["all"]),
+        ("which novels are not in the south?", [("shelf.at", "=", "north"), ("tags", "=", "novel")], ["1", "5"]),
+        ("anything by Sartre?", [("title", "=", "Ice")], ["all"]),
+        ("what lies up there?", [("shelf.at", "=", "north")], ["1", "5"]),
+    ],
+    ids=[
+        *("empty", "given", "of a list", "not of a list", "days of one month", "an unstated one beside a stated one"),
+        *(
+            "the value of another field",
+            "what is not so",
+            "what is not so beside another",
+            "a name that nobody said",
+            "other words",
+        ),
+    ],
+)
+async def test_what_the_request_states_stays(
+    question: str, conditions: list[tuple[str, str, JsonValue]], numbers: list[str]
+) -> None:
+    assert list_numbers(await select(question, where(*conditions), LOANS)) == numbers
+
+
+async def test_a_figure_of_the_request_is_compared_with_and_no_other_field() -> None:
+    tours: list[JsonObject] = [{"no": one, "km": 40 * one, "stops": 9 - one, "depot": f"D{one}"} for one in range(1, 7)]
+    longer: JsonObject = {"where": [{"field": "km", "is": ">", "other": "stops"}]}
+    assert list_numbers(await select("tours over 100 km", longer, tours)) == ["3", "4", "5", "6"]
+    three: JsonObject = {**longer, "sort": "km", "order": "smallest first", "take": 3}
+    assert list_numbers(await select("the three nearest depots", three, tours)) == ["1", "2", "3"]
+
+
+async def test_of_conditions_that_nothing_meets_those_of_one_thing_stay() -> None:
+    selection = await select("is R-4 of Dan paid?", where(("state", "=", "paid"), ("buyer", "=", "Dan")))
+    assert list_numbers(selection) == ["R-4"]
+
+
+async def test_times_have_an_order() -> None:
+    lessons: list[JsonObject] = [{"no": str(hour), "at": f"{hour:02}:15", "room": hour % 3} for hour in (9, 14, 8, 11)]
+    first = where(sort="at", order="smallest first", take=1)
+    assert list_numbers(await select("the first lesson", first, lessons)) == ["8"]
+    assert list_numbers(await select("lessons after 11:00", where(("at", ">", "11:00")), lessons)) == ["14", "11"]
