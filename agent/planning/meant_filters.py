@@ -202,9 +202,9 @@ class MeantFilter:
 
     def _names_value(self, value: Scalar) -> bool:
         words = _SEPARATOR.split(fold(str(value)))
-        return self._words.issuperset(words) or any(
-            word in self._content or any(word.startswith(stem) for stem in self._stems) for word in words
-        )
+        if self._words.issuperset(words):
+            return True
+        return any(word in self._content or any(word.startswith(stem) for stem in self._stems) for word in words)
 
     def _iter_named(self) -> Iterator[Condition]:
         """Conditions for the values that the request names, of fields in which it names only one."""
