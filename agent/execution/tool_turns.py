@@ -6,7 +6,7 @@ the model.
 """
 
 import json
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from agent.core.concurrent_calls import gather_all
@@ -258,7 +258,7 @@ def build_assistant_message(said: AssistantTurn, calls: list[RequestedCall]) -> 
     }
 
 
-def _parse_requested_call(call: JsonObject, tools: Container[str]) -> RequestedCall:
+def _parse_requested_call(call: JsonObject, tools: Collection[str]) -> RequestedCall:
     extra, name = call.get("extra"), str(call["name"])
     parsed = _parse_call(str(call["id"]), match_tool_name(name, tools) or name, str(call["arguments"]))
     return replace(parsed, extra=extra) if isinstance(extra, dict) else parsed

@@ -101,7 +101,7 @@ def list_fields(entries: Sequence[Entry]) -> list[EntryField]:
 
 def _read_field(name: str, values: Sequence[Scalar | tuple[str, ...] | None]) -> EntryField | None:
     given = [value for value in values if value not in (None, "", ())]
-    single = [one for value in given for one in (value if isinstance(value, tuple) else [value]) if one is not None]
+    single = [one for value in given for one in (value if isinstance(value, tuple) else [value])]
     different = tuple({(type(one), one): one for one in single}.values())
     has_gaps = len(given) < len(values)
     if not different or (len(different) == 1 and not has_gaps):

@@ -87,9 +87,8 @@ def test_no_other_call_is_made_again(call: RoundCall) -> None:
 
 
 def test_a_look_need_not_find_the_numbers_that_another_call_was_made_with() -> None:
-    zone = {"timezone": "Europe/Stockholm"}
     tools = (spec("current_time", {"timezone": TEXT}), spec("calculator", {"expression": TEXT}, ["expression"]))
-    time = look("It is 18:34 (Europe/Stockholm).", tool="current_time", **zone)
+    time = look("It is 18:34 (Europe/Stockholm).", tool="current_time", timezone="Europe/Stockholm")
     product = look("17.5 * 240 = 4200", tool="calculator", expression="17.5 * 240")
     question = "What is 17.5 * 240, and what time is it in Stockholm?"
     request = asking(question, catalogue=Catalogue(skills=(), tools=tools), rounds=(product, time))
