@@ -23,7 +23,7 @@ from agent.planning.rounds.input_schemas import close_object
 from agent.text.dates import DateValue, find_dates
 from agent.text.entry_filters import (
     CONTAINS,
-    OPERATORS,
+    MAX_NUMBER,
     Condition,
     Entry,
     EntryField,
@@ -47,7 +47,7 @@ QUESTION_CHARS: Final = 600
 DESCENDING, ASCENDING = "largest first", "smallest first"
 SORTED: Final = frozenset({"number", "date"})
 """The kinds of fields that have a least and a largest value."""
-_WORD: Final = re.compile(r"\w+")
+_WORD, _FIGURE = re.compile(r"\w+"), re.compile(r"\d+")
 _OPERATORS: Final[Mapping[FieldKind, tuple[str, ...]]] = {
     "flag": ("=",),
     "number": ("=", "<", ">", "<=", ">=", "!="),
@@ -88,6 +88,7 @@ async def select_entries(ask: AskModel, question: Question, entries: Sequence[Js
     fields = list_fields(flat)
     if not fields:
         return None
+    question = replace(question, text=question.text[-QUESTION_CHARS:])
     days = _list_days(question, fields)
     reply = await ask(_build_messages(question, fields, days), _build_schema(fields))
     chosen = _read_filter(read_last_object(reply.text, "where"), fields)
@@ -101,7 +102,7 @@ def _build_messages(question: Question, fields: Sequence[EntryField], days: Sequ
     lines = [f"{quote_inline(field.name)}: {_describe_values(field)}" for field in fields]
     if days:
         lines.append(f"Days: {', '.join(days)}")
-    lines.append(f"Request: {quote_inline(question.text[-QUESTION_CHARS:])}")
+    lines.append(f"Request: {quote_inline(question.text)}")
     return (*_build_beginning(), {"role": "user", "content": "\n".join(lines)})
 
 
@@ -121,8 +122,8 @@ def _describe_values(field: EntryField) -> str:
     if field.kind in SORTED:
         ordered = _sort_values(field)
         return f"{ordered[0]} to {ordered[-1]}"
-    shown = [quote_inline(str(value)[:SEARCH_CHARS]) for value in field.values[:SHOWN_WORDS]]
-    return ", ".join(shown) + (" ..." if len(field.values) > SHOWN_WORDS else "")
+    samples = [quote_inline(str(value)[:SEARCH_CHARS]) for value in field.values[:SHOWN_WORDS]]
+    return ", ".join(samples) + (" ..." if len(field.values) > SHOWN_WORDS else "")
 
 
 def _sort_values(field: EntryField) -> list[Scalar]:
@@ -183,15 +184,34 @@ def _read_filter(reply: JsonObject, fields: Sequence[EntryField]) -> EntryFilter
 def _read_condition(one: JsonObject, fields: Mapping[str, EntryField]) -> Condition | None:
     field, operator = fields.get(str(one.get("field"))), str(one.get("is"))
     value, other = one.get("value"), one.get("other")
-    if field is None or operator not in (*OPERATORS, CONTAINS):
+    if field is None or operator not in _OPERATORS[field.kind]:
         return None
     if isinstance(other, str) and other in fields:
-        return Condition(field.name, operator, other=other)
+        is_alike = other != field.name and fields[other].kind == field.kind
+        return Condition(field.name, operator, other=other) if is_alike else None
     if not isinstance(value, str | int | float):
         return None
-    if field.kind == "word":  # a number written as a text, or in other letters
-        value = next((one for one in field.values if fold(str(one)) == fold(str(value))), value)
-    return Condition(field.name, operator, value)
+    if (fitting := _fit_value(value, field)) is None:
+        return None
+    return Condition(field.name, operator, fitting)
+
+
+def _fit_value(value: Scalar, field: EntryField) -> Scalar | None:
+    """A value as the entries have it: servers that know no schemas of replies let a model write a number or a yes as a
+    text. None for one that the field cannot have."""
+    text = str(value)
+    match field.kind:
+        case "flag":
+            return {"true": True, "false": False}.get(text.casefold())
+        case "number":
+            with suppress(ValueError):
+                number = float(text) if isinstance(value, str) else value
+                number = int(number) if isinstance(number, float) and number.is_integer() else number
+                return number if not isinstance(number, bool) and abs(number) < MAX_NUMBER else None
+            return None
+        case "word":
+            return next((one for one in field.values if fold(str(one)) == fold(text)), value)
+    return text[:SEARCH_CHARS]
 
 
 def _list_days(question: Question, fields: Sequence[EntryField]) -> list[str]:
@@ -215,16 +235,16 @@ def _leave_out_unstated(
     by_name = {field.name: field for field in fields}
     stated = StatedValues([question.text], is_loose=True)
     months = [one for mention in find_dates(question.text) for one in mention.readings if one.day is None]
-    kept: list[Condition] = []
+    left: list[Condition] = []
     for condition in chosen.conditions:
         field, value = by_name[condition.field], condition.value
         is_number = field.kind == "number" and (value == 0 or stated.hold(str(value), field.name))
         is_day = field.kind == "date" and (value in (*days, question.today) or _bounds_month(str(value), months))
         if condition.other or field.kind not in SORTED or is_number or is_day:
-            kept.append(condition)
+            left.append(condition)
         elif not chosen.sort and len(chosen.conditions) == 1 and (end := _find_end(condition, field)):
             chosen = replace(chosen, sort=field.name, descending=end == DESCENDING, take=1)
-    return replace(chosen, conditions=tuple(kept))
+    return replace(chosen, conditions=tuple(left))
 
 
 def _find_end(condition: Condition, field: EntryField) -> str:
@@ -266,26 +286,32 @@ def _select(
                 chosen = replace(chosen, conditions=conditions)
                 break
         if not places and stated == chosen.conditions and not any(one.operator == CONTAINS for one in stated):
-            return Selection((), f"no entry with {name_conditions(stated)}, of {len(entries)}")
+            return Selection((), quote_inline(f"no entry with {name_conditions(stated)}, of {len(entries)}"))
     if not places or (len(places) == len(entries) and not chosen.sort):
         return None
     heading = _describe(chosen, len(places), len(entries))
     if missed:
-        heading = f"no entry with {name_conditions((*chosen.conditions, *missed))}; {heading}"
+        heading = quote_inline(f"no entry with {name_conditions((*chosen.conditions, *missed))}; {heading}")
     return Selection(tuple(entries[place] for place in places), heading)
 
 
 def _is_stated(condition: Condition, fields: Sequence[EntryField], question: Question) -> bool:
-    """Whether the request has a word of a condition's value; true of what is no text."""
+    """Whether the request has a word of a condition's value, and all figures of one that the model wrote; true of
+    fields that hold no texts."""
     kind = next(field.kind for field in fields if field.name == condition.field)
-    return kind not in ("word", "text") or _names_value(condition.value, question)
+    figures = set(_FIGURE.findall(str(condition.value))) if kind == "text" else set()
+    is_made_up = not figures.issubset(_FIGURE.findall(question.text))
+    return kind not in ("word", "text") or (not is_made_up and _names_value(condition.value, question))
 
 
 def _names_value(value: Scalar, question: Question) -> bool:
-    words = fold(str(value)).split()
-    spoken = set(_WORD.findall(fold(question.text)))
+    """Whether the request has a value, or one of its words."""
+    folded, text = fold(str(value)), fold(question.text)
+    if re.search(rf"(?<!\w){re.escape(folded)}(?!\w)", text):  # a code is one word, and `\w+` finds its parts
+        return True
+    spoken = set(_WORD.findall(text))
     stems = {stem for stem in list_word_stems(question.text) if len(stem) >= SHORTEST_STEM}
-    return any(word in spoken or any(word.startswith(stem) for stem in stems) for word in words)
+    return any(word in spoken or any(word.startswith(stem) for stem in stems) for word in folded.split())
 
 
 def _iter_named(
