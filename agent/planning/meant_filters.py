@@ -33,6 +33,7 @@ from agent.text.terms import fold
 
 DESCENDING, ASCENDING = "largest first", "smallest first"
 _WORD: Final = re.compile(r"\w+")
+_FIGURE: Final = re.compile(r"\d+")
 _SEPARATOR: Final = re.compile(r"[\W_]+")
 
 
@@ -73,7 +74,8 @@ class MeantFilter:
         self._question = question
         self._fields = {field.name: field for field in fields}
         self._days = {*days, question.today}
-        self._words = {*_WORD.findall(fold(question.text))}
+        self._folded = fold(question.text)
+        self._words = {*_WORD.findall(self._folded)}
         self._content = {word for part in list_content_words(question.text) for word in _WORD.findall(fold(part))}
         self._stems = {stem for stem in list_word_stems(question.text) if len(stem) >= SHORTEST_STEM}
 
@@ -187,7 +189,8 @@ class MeantFilter:
             return value in self._days or self._names_day(str(value))
         if kind == "time":
             return self._stated_values.hold(str(value))
-        return self._names_value(value)
+        figures = set(_FIGURE.findall(str(value))) if kind == "text" else set[str]()
+        return self._names_value(value) and figures.issubset(_FIGURE.findall(self._question.text))
 
     def _names_day(self, value: str) -> bool:
         """Whether a day is an end of a month that is named, the first of the next one, or a number beside a month:
@@ -201,9 +204,10 @@ class MeantFilter:
         return False
 
     def _names_value(self, value: Scalar) -> bool:
-        words = _SEPARATOR.split(fold(str(value)))
-        if self._words.issuperset(words):
+        folded = fold(str(value))
+        if re.search(rf"(?<!\w){re.escape(folded)}(?!\w)", self._folded):  # a code has several words
             return True
+        words = _SEPARATOR.split(folded)
         return any(word in self._content or any(word.startswith(stem) for stem in self._stems) for word in words)
 
     def _iter_named(self) -> Iterator[Condition]:

@@ -6,7 +6,8 @@ for matches, and the last price for the lowest. The fields and their values alon
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
@@ -23,12 +24,13 @@ from agent.text.entry_filters import (
     CONTAINS,
     EMPTY,
     GIVEN,
-    OPERATORS,
+    MAX_NUMBER,
     ORDERED,
     Condition,
     EntryField,
     EntryFilter,
     FieldKind,
+    Scalar,
     flatten_entry,
     list_fields,
 )
@@ -71,6 +73,7 @@ async def select_entries(ask: AskModel, question: Question, entries: Sequence[Js
     fields = list_fields(flat)
     if not fields:
         return None
+    question = replace(question, text=question.text[-QUESTION_CHARS:])
     days = list_days(question, fields)
     reply = await ask(_build_messages(question, fields, days), _build_schema(fields))
     chosen = _read_filter(read_last_object(reply.text, "where"), fields)
@@ -86,7 +89,7 @@ def _build_messages(question: Question, fields: Sequence[EntryField], days: Sequ
     lines = [f"{quote_inline(field.name)}: {_describe_values(field)}" for field in fields]
     if days:
         lines.append(f"Days: {', '.join(days)}")
-    lines.append(f"Request: {quote_inline(question.text[-QUESTION_CHARS:])}")
+    lines.append(f"Request: {quote_inline(question.text)}")
     return (*_build_beginning(), {"role": "user", "content": "\n".join(lines)})
 
 
@@ -166,15 +169,33 @@ def _read_condition(one: JsonObject, fields: Mapping[str, EntryField]) -> Condit
     value, other = one.get("value"), one.get("other")
     if field is not None and operator in (EMPTY, GIVEN):
         return Condition(field.name, operator)
-    if field is None or operator not in (*OPERATORS, CONTAINS):
+    if field is None or operator not in _OPERATORS[field.kind]:
         return None
     if isinstance(other, str) and other in fields:
-        return Condition(field.name, operator, other=other)
+        is_alike = other != field.name and fields[other].kind == field.kind
+        return Condition(field.name, operator, other=other) if is_alike else None
     if not isinstance(value, str | int | float):
         return None
-    if field.kind in ("word", "tags"):  # a number written as a text, or in other letters
-        value = next((one for one in field.values if fold(str(one)) == fold(str(value))), value)
-    return Condition(field.name, operator, value)
+    fitting = _fit_value(value, field)
+    return Condition(field.name, operator, fitting) if fitting is not None else None
+
+
+def _fit_value(value: Scalar, field: EntryField) -> Scalar | None:
+    """A value as the entries have it: servers that know no schemas of replies let a model write a number or a yes as a
+    text. None for one that the field cannot have."""
+    text = str(value)
+    match field.kind:
+        case "flag":
+            return {"true": True, "false": False}.get(text.casefold())
+        case "number":
+            with suppress(ValueError):
+                number = float(text) if isinstance(value, str) else value
+                number = int(number) if isinstance(number, float) and number.is_integer() else number
+                return number if not isinstance(number, bool) and abs(number) < MAX_NUMBER else None
+            return None
+        case "word" | "tags":
+            return next((one for one in field.values if fold(str(one)) == fold(text)), value)
+    return text[:SEARCH_CHARS]
 
 
 def format_entries(selection: Selection) -> str:

@@ -21,14 +21,14 @@ MAX_NUMBER = 1e15
 """Larger numbers are codes, and no float adds them up."""
 
 
-def describe_list_figures(text: str, question: str) -> str:
-    """Lines with the number of entries and what the numbers of each field add up to: of the whole list, and of the
-    entries with a value that the question names. "" for other texts and shorter lists."""
+def describe_list_figures(text: str, question: str, *, which: str = "in all") -> str:
+    """Lines with the number of entries and what the numbers of each field add up to: of the whole list, which `which`
+    names, and of the entries with a value that the question names. "" for other texts and shorter lists."""
     listed = read_json_entries(text) if len(text) <= MAX_READ_CHARS else None
     entries = [entry for entry in listed.entries if isinstance(entry, dict)] if listed is not None else []
     if len(entries) < MIN_ENTRIES:
         return ""
-    lines = [_describe(entries, "in all"), *_describe_groups(entries, question)]
+    lines = [_describe(entries, which), *_describe_groups(entries, question)]
     return "\n".join(line for line in lines[:MAX_LINES] if line)
 
 

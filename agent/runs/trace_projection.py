@@ -101,7 +101,9 @@ class Projection:
 
     def _add_selection(self, event: ev.Event, body: ev.EntriesSelected) -> None:
         if body.heading:
-            self._lines.add_line(event, "plan", f"reads {body.heading}", detail={"entries": body.text})
+            usage = _drop_empty_usage(self._lines.calls.get_usage(("plan", None, None)))
+            detail: JsonObject = {"entries": body.text}
+            self._lines.add_line(event, "plan", f"reads {body.heading}", detail=detail, usage=usage)
 
     def _add_client_calls(self, event: ev.Event, body: ev.ClientToolsCalled) -> None:
         names = ", ".join(call.tool for call in body.calls)

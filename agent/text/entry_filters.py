@@ -5,7 +5,9 @@ A list is what a tool returned as JSON. Fields of nested objects are named by th
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any, Final, Literal, cast
 
@@ -19,7 +21,10 @@ Scalar = str | int | float | bool
 Entry = Mapping[str, Scalar | tuple[str, ...] | None]
 """An entry by the names of its fields. A tuple holds the texts of a list."""
 
-MAX_FIELDS: Final = 14
+MAX_FIELDS, MAX_NAME_CHARS = 14, 80
+"""Fields, and characters of a name; a longer one is text, and not a name."""
+MAX_NUMBER: Final = 1e15
+"""Larger numbers are codes, which nobody compares: they are read as texts."""
 MAX_WORDS, MAX_WORD_CHARS = 30, 60
 """Different values of a field of words, and characters of each."""
 OPERATORS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
@@ -30,7 +35,9 @@ EMPTY, GIVEN = "empty", "given"
 """Operators without a value."""
 ORDERED: Final = frozenset({"number", "date", "time"})
 """The kinds of fields that have a least and a largest value."""
-_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d\S*)?")
+_DAY: Final = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?: ?(?:Z|UTC|[+-]\d\d(?::?\d\d)?))?)?", re.ASCII
+)
 _DAY_CHARS: Final = 10
 _IDENTIFIER: Final = re.compile(r"(?:\b|_)(?i:id)$|(?<=[a-z])I[dD]$")
 _TIME: Final = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d)?")
@@ -80,30 +87,45 @@ class EntryFilter:
 
 
 def flatten_entry(entry: JsonObject) -> dict[str, Scalar | tuple[str, ...] | None]:
-    """The fields of an entry, those of nested objects by their path. Lists of objects are left out."""
+    """The fields of an entry, those of nested objects by their path. Lists of objects, and what has no name, but a text
+    of more than `MAX_NAME_CHARS`, are left out."""
     flat: dict[str, Scalar | tuple[str, ...] | None] = {}
     for name, value in entry.items():
         if isinstance(value, dict):
-            flat |= {f"{name}.{inner}": one for inner, one in value.items() if not isinstance(one, dict | list)}
+            inner = {f"{name}.{part}": one for part, one in value.items() if not isinstance(one, dict | list)}
+            flat |= {path: _read_scalar(one) for path, one in inner.items() if len(path) <= MAX_NAME_CHARS}
+        elif len(name) > MAX_NAME_CHARS:
+            continue
         elif not isinstance(value, list):
-            flat[name] = value
+            flat[name] = _read_scalar(value)
         elif not any(isinstance(one, dict | list) for one in value):
             flat[name] = tuple(map(str, value))
     return flat
 
 
+def _read_scalar(value: Scalar | None) -> Scalar | None:
+    is_code = isinstance(value, int | float) and not abs(value) < MAX_NUMBER  # nor is NaN less than anything
+    return str(value) if is_code else value
+
+
 def list_fields(entries: Sequence[Entry]) -> list[EntryField]:
-    """The fields whose values differ, the first `MAX_FIELDS`."""
-    names = dict.fromkeys(name for entry in entries for name in entry)
-    fields = (_read_field(name, [entry.get(name) for entry in entries]) for name in names)
-    return [field for field in fields if field is not None][:MAX_FIELDS]
+    """The fields whose values differ, in the order of the list. Of more than `MAX_FIELDS`, those whose values can be
+    listed or compared come before other texts, such as addresses."""
+    given: dict[str, list[Scalar | tuple[str, ...]]] = {}
+    for entry in entries:
+        for name, value in entry.items():
+            values = given.setdefault(name, [])
+            if value is not None and value not in ("", ()):
+                values.append(value)
+    fields = [field for name, values in given.items() if (field := _read_field(name, values, len(entries))) is not None]
+    chosen = sorted(range(len(fields)), key=lambda place: fields[place].kind == "text")[:MAX_FIELDS]
+    return [fields[place] for place in sorted(chosen)]
 
 
-def _read_field(name: str, values: Sequence[Scalar | tuple[str, ...] | None]) -> EntryField | None:
-    given = [value for value in values if value not in (None, "", ())]
+def _read_field(name: str, given: Sequence[Scalar | tuple[str, ...]], count: int) -> EntryField | None:
     single = [one for value in given for one in (value if isinstance(value, tuple) else [value])]
     different = tuple({(type(one), one): one for one in single}.values())
-    has_gaps = len(given) < len(values)
+    has_gaps = len(given) < count
     if not different or (len(different) == 1 and not has_gaps):
         return None
     kind = _find_kind(name, different)
@@ -130,22 +152,25 @@ def apply_filter(entries: Sequence[Entry], chosen: EntryFilter) -> list[int]:
     places = [place for place, entry in enumerate(entries) if all(meets(entry, one) for one in chosen.conditions)]
     if not chosen.sort:
         return places
-    keys = {place: _make_key(entries[place].get(chosen.sort)) for place in places}
-    given = [place for place in places if entries[place].get(chosen.sort) not in (None, "")]
-    given.sort(key=lambda place: keys[place], reverse=chosen.descending)
+    values = {place: value for place in places if (value := entries[place].get(chosen.sort)) not in (None, "", ())}
+    keys = {place: _make_key(value) for place, value in values.items()}
+    given = sorted(keys, key=lambda place: keys[place], reverse=chosen.descending)
     if not 0 < chosen.take < len(given):
-        return given if chosen.take else [*given, *(place for place in places if place not in given)]
+        return given if chosen.take else [*given, *(place for place in places if place not in keys)]
     last = keys[given[chosen.take - 1]]
     return [place for at, place in enumerate(given) if at < chosen.take or keys[place] == last]
 
 
 def meets(entry: Entry, condition: Condition) -> bool:
-    """Whether an entry meets a condition. A field without a value meets none but `EMPTY` and `!=`."""
+    """Whether an entry meets a condition. A field without a value is not true, is `EMPTY`, and meets nothing else but
+    `!=`."""
     value, operator = entry.get(condition.field), condition.operator
     expected = entry.get(condition.other) if condition.other else condition.value
     is_empty = value in (None, "", ())
     if operator in (EMPTY, GIVEN):
         return is_empty == (operator == EMPTY)
+    if is_empty and expected is False:
+        return operator == "="
     if is_empty or expected is None:
         return operator == "!=" and value != expected
     if isinstance(value, tuple):
@@ -153,16 +178,32 @@ def meets(entry: Entry, condition: Condition) -> bool:
     if operator == CONTAINS:
         return fold(str(expected)) in fold(str(value))
     if isinstance(value, str) or isinstance(expected, str):
-        value, expected = str(value), str(expected)
-        if len(expected) == _DAY_CHARS and _DAY.fullmatch(value):
-            value = value[:_DAY_CHARS]
+        value, expected = _align_times(str(value), str(expected))
     return OPERATORS[operator](value, expected)
+
+
+def _align_times(first: str, second: str) -> tuple[str, str]:
+    """Two texts as they are compared: two times in one zone, and only the days if one of both is a day."""
+    if not (_DAY.fullmatch(first) and _DAY.fullmatch(second)):
+        return first, second
+    if _DAY_CHARS in (len(first), len(second)):
+        return first[:_DAY_CHARS], second[:_DAY_CHARS]
+    return _to_utc(first), _to_utc(second)
+
+
+def _to_utc(value: str) -> str:
+    """A time with a zone in UTC; any other text as it is."""
+    if len(value) > _DAY_CHARS and _DAY.fullmatch(value):
+        with suppress(ValueError, OverflowError):
+            time = datetime.fromisoformat(value.replace(" UTC", "Z"))
+            return value if time.tzinfo is None else time.astimezone(UTC).replace(tzinfo=None).isoformat()
+    return value
 
 
 def _make_key(value: Scalar | tuple[str, ...] | None) -> tuple[int, float, str]:
     """What orders values of unlike kinds: numbers before texts."""
     if isinstance(value, str | tuple):
-        return (1, 0.0, fold(str(value)))
+        return (1, 0.0, fold(_to_utc(value) if isinstance(value, str) else ", ".join(value)))
     return (0, float(value or 0), "")
 
 
