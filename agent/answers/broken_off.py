@@ -10,15 +10,17 @@ MODEL_ERROR_PREFIXES = ("ERR_MODEL", "ERR_QUOTA", "ERR_RATE_LIMIT")
 
 def find_broken_off_text(events: Iterable[Event]) -> str:
     """The longest text that reached readers before its model failed; "" if none did. A text that was declared void,
-    or that a check refused, is not among them.
+    or whose attempt ended otherwise, is not among them.
     """
-    text, broken_off = "", [""]
+    text, writer, broken_off = "", None, [""]
     for event in events:
         match event.body:
             case AnswerStarted():
                 text = ""
             case AnswerDelta(kind="text", text=piece):
-                text += piece
-            case StepFinished(output=output) if (output.error_code or "").startswith(MODEL_ERROR_PREFIXES):
-                broken_off.append(text.rstrip())
+                text, writer = text + piece, event.step_id
+            case StepFinished(output=output) if event.step_id == writer:
+                if (output.error_code or "").startswith(MODEL_ERROR_PREFIXES):
+                    broken_off.append(text.rstrip())
+                text = ""
     return max(broken_off, key=len)

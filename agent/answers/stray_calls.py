@@ -30,7 +30,7 @@ class StrayCalls:
 
     def feed(self, piece: str) -> str:
         """The part of the answer up to this piece that can be shown and was not returned before."""
-        if self._is_call is False:
+        if self._is_call is False or not (self._held or piece.strip()):  # white space ahead decides nothing
             return piece
         self._held.append(piece)
         if self._is_call is None:

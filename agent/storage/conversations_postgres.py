@@ -47,13 +47,13 @@ class PostgresConversations(ConversationTurns):
 
     async def add_exchange(
         self, owner: str, conversation_id: str, run_id: str, question: str, answer: str | None, *, tainted: bool = False
-    ) -> None:
+    ) -> bool:
         """See `ConversationStore.add_exchange`."""
         async with self._database.transaction() as db:
             # Serializes exchanges of one conversation, so that the ids of two exchanges do not interleave.
             await db.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{owner}/{conversation_id}",))
             if await (await db.execute(IS_SEPARATED.format("%s").encode(), (run_id,))).fetchone():
-                return
+                return False
             spoken = [("user", question, False), *([("assistant", answer, tainted)] if answer is not None else [])]
             for role, text, mark in spoken:
                 await db.execute(
@@ -61,3 +61,4 @@ class PostgresConversations(ConversationTurns):
                     f"VALUES (%s,%s,%s,%s,%s,%s,{NOW_SQL}) ON CONFLICT DO NOTHING",
                     (owner, strip_nul(conversation_id), run_id, role, strip_nul(text), mark),
                 )
+        return True

@@ -56,12 +56,12 @@ class SqliteConversations(ConversationTurns):
 
     async def add_exchange(
         self, owner: str, conversation_id: str, run_id: str, question: str, answer: str | None, *, tainted: bool = False
-    ) -> None:
+    ) -> bool:
         """See `ConversationStore.add_exchange`."""
 
-        def unit(db: sqlite3.Connection) -> None:
+        def unit(db: sqlite3.Connection) -> bool:
             if db.execute(IS_SEPARATED.format("?"), (run_id,)).fetchone():
-                return
+                return False
             now = self._clock()
             spoken = [("user", question, False), *([("assistant", answer, tainted)] if answer is not None else [])]
             db.executemany(
@@ -72,5 +72,6 @@ class SqliteConversations(ConversationTurns):
                     for role, text, mark in spoken
                 ],
             )
+            return True
 
-        await self._database.write(unit, brief=True)
+        return await self._database.write(unit, brief=True)

@@ -253,9 +253,10 @@ class ConversationStore(Protocol):
 
     async def add_exchange(
         self, owner: str, conversation_id: str, run_id: str, question: str, answer: str | None, *, tainted: bool = False
-    ) -> None:
-        """Adds one exchange, or a question alone that got no answer, unless the conversation was deleted while the run
-        was in progress. Adding the same run again changes nothing.
+    ) -> bool:
+        """Adds one exchange, or a question alone that got no answer. Adding the same run again changes nothing.
+
+        False, and nothing is added, if the conversation was deleted while the run was in progress.
 
         `tainted` means that the answer relies on untrusted content.
         """

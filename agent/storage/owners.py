@@ -131,7 +131,7 @@ class OwnerDeletion:
             await self.usage.record(run_id)  # the ledger outlives the run; it is recorded a moment after its end
             # The key of the request stays: with a new run, a repetition would carry it out once more.
             answers = SqlStatement(
-                "UPDATE idempotency SET status = -1, body = '' WHERE status > 0 AND headers LIKE ?", (f'%"{run_id}"%',)
+                "UPDATE idempotency SET status = -1, body = '' WHERE status >= 0 AND headers LIKE ?", (f'%"{run_id}"%',)
             )
             await delete_runs(self.statements, [run_id], tables=self.tables.of_runs, further=[answers])
 

@@ -10,6 +10,9 @@ LOOPBACK_HOSTS = ("127.0.0.1", "::1", "localhost")
 _PORTS = {"http": 80, "https": 443}
 _PLAIN = re.compile(r"[!-\[\]-~]+")
 """Printable ASCII without the backslash, which some readers of addresses take for a slash."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_MAX_DECODINGS = 8
+"""Each takes the time of a whole path, and one that is encoded more often was made to be misread."""
 
 
 def check_secure_url(value: str) -> str:
@@ -47,9 +50,13 @@ def _split(url: str) -> tuple[tuple[str, str, int | None], list[str]] | None:
 
 
 def _can_climb(path: str) -> bool:
-    """Whether a reader may take a part of a path for a way up: after further decoding, or without the parameters that
-    some servers take off a part behind a semicolon.
+    """Whether a reader may take a part of a path for a way up: after further decoding, or without what some servers
+    take off its end: parameters behind a semicolon, spaces, and what follows a control character.
     """
-    while (decoded := unquote(path)) != path:
+    for _ in range(_MAX_DECODINGS):
+        decoded = unquote(path)
+        if decoded == path:
+            parts = (part.partition(";")[0].strip() for part in path.split("/"))
+            return "\\" in path or _CONTROL.search(path) is not None or not {".", ".."}.isdisjoint(parts)
         path = decoded
-    return "\\" in path or not {".", ".."}.isdisjoint(part.partition(";")[0] for part in path.split("/"))
+    return True

@@ -93,12 +93,13 @@ SCALES = {
     word: Decimal(factor) for factor, *words in map(str.split, _SCALE_TABLE.strip().splitlines()) for word in words
 }
 """Scale words and their factors. English "billion" is 10^9, German "Billionen" 10^12."""
-_GROUPS = {
+GROUPS = {
     "dozen": 12, "dozens": 12, "dussin": 12, "dutzend": 12, "douzaine": 12, "douzaines": 12, "tjog": 20,
     "vingtaines": 20, "centaine": 100, "centaines": 100,
 }  # fmt: skip
-FACTORS = SCALES | {word: Decimal(size) for word, size in _GROUPS.items()}
-"""Scale words and groups that are counted, as in "five dozen"; no column of a table counts in those."""
+"""Groups that are counted, exactly: five dozen are sixty."""
+FACTORS = SCALES | {word: Decimal(size) for word, size in GROUPS.items()}
+"""Scale words and groups; no column of a table counts in those."""
 _COMPOUND_SCALES = (("tausend", 1000), ("tusen", 1000), ("hundert", 100), ("hundra", 100))
 """German and Swedish scale words inside of one word: `zweihundertfünfzig`."""
 _COMPOUND = re.compile("|".join(name for name, _ in _COMPOUND_SCALES))

@@ -11,11 +11,13 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from itertools import accumulate
 
 from agent.text.dates import DateValue
 from agent.text.number_words import (
     AMBIGUOUS_WORDS,
     FACTORS,
+    GROUPS,
     HALF_TAIL,
     SCALE_PATTERN,
     SPACES,
@@ -137,7 +139,10 @@ def find_numbers(text: str, *, is_claim: bool = False) -> list[NumberMention]:
     `is_claim`, words that are mostly other words (`one`, `sex`) are left out."""
     mentions = [mention for match in _DIGITS.finditer(text) if (mention := _read_digits(match)) is not None]
     mentions += _iter_words(text, is_claim=is_claim)
-    return sorted(mentions, key=lambda mention: mention.start)
+    mentions.sort(key=lambda mention: mention.start)
+    ends = [0, *accumulate((mention.end for mention in mentions), max)]
+    # The word of "5 dozen" says nothing by itself.
+    return [one for one, end in zip(mentions, ends, strict=False) if not one.is_word or one.start >= end]
 
 
 def format_decimal(value: Decimal) -> str:
@@ -173,7 +178,7 @@ def _iter_words(text: str, *, is_claim: bool) -> Iterator[NumberMention]:
         if rounding is None and value and value % 1000 == 0:
             rounding = ABOUT  # "forty-eight thousand" says no more than the thousands
         is_whole = value == int(value)
-        reading = _read(Decimal(int(value)), rounding, is_word=True) if is_whole else NumberReading(value, Decimal(0))
+        reading = _read(Decimal(int(value)), rounding, is_exact=True) if is_whole else NumberReading(value, Decimal(0))
         yield NumberMention(text[start:end], start, end, (reading,), unit, (), unscaled, is_word=True)
 
 
@@ -196,7 +201,8 @@ def _read_digits(match: re.Match[str]) -> NumberMention | None:
     if currency:
         unit, end = UNITS[currency], match.end()
     rounding = None if unit is None and _is_year(match) else find_rounding(before, text, end)
-    readings = tuple(dict.fromkeys(_read(value, rounding, sign * scale) for value in plain))
+    is_exact = (match["scale"] or "").lower() in GROUPS
+    readings = tuple(dict.fromkeys(_read(value, rounding, sign * scale, is_exact=is_exact) for value in plain))
     if signed is not None:
         start = min(start, match.start() - len(signed[0]))
     unscaled = sign * plain[0] if scale != 1 else None
@@ -268,11 +274,12 @@ def _to_decimal(text: str) -> Decimal:
 
 
 def _read(
-    value: Decimal, rounding: Rounding | None, factor: Decimal = Decimal(1), *, is_word: bool = False
+    value: Decimal, rounding: Rounding | None, factor: Decimal = Decimal(1), *, is_exact: bool = False
 ) -> NumberReading:
-    """The reading of a number that stands for `factor` times its value. One in words is exact if nothing rounds it."""
+    """The reading of a number that stands for `factor` times its value. One in words, or of groups, is exact if nothing
+    rounds it."""
     if rounding is None:
-        return NumberReading(factor * value, Decimal(0) if is_word else abs(factor) * _find_step(value))
+        return NumberReading(factor * value, Decimal(0) if is_exact else abs(factor) * _find_step(value))
     step = _find_step(value, approximate=True)
     below, above = (abs(factor) * one for one in rounding.measure(value, step))
     return NumberReading(factor * value, abs(factor) * step, below, above)

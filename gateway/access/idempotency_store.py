@@ -141,9 +141,9 @@ class IdempotencyStore:
     async def store_response(
         self, who: str, key: str, status: int, headers: list[list[str]], body: bytes | None
     ) -> None:
-        """Stores the response; without a body, only that there was one."""
+        """Stores the response; without a body, only that there was one. One whose run was deleted meanwhile is not."""
         await self._statements.write(
-            "UPDATE idempotency SET status = ?, headers = ?, body = ? WHERE owner = ? AND key = ?",
+            "UPDATE idempotency SET status = ?, headers = ?, body = ? WHERE owner = ? AND key = ? AND status = 0",
             status if body is not None else -1,
             json.dumps(headers),
             base64.b64encode(body or b"").decode(),

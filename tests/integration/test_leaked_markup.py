@@ -110,7 +110,7 @@ async def test_an_answer_that_mentions_tokens_arrives_whole(
 
 @pytest.mark.parametrize(("times", "answer"), [(1, "There are 17."), (None, "17 orders")])
 async def test_a_call_in_place_of_an_answer_is_an_empty_reply(tmp_path: Path, times: int | None, answer: str) -> None:
-    call = '<tool_call>\n{"name": "list_orders", "arguments": {}}\n</tool_call>'
+    call = '\n\n     <tool_call>\n{"name": "list_orders", "arguments": {}}\n</tool_call>'
     plan = plans({"tool": "list_orders"}, {"tool": "completion", "depends_on": ["s1"]})
     model = script(plan, says(call, to="completion", times=times, chunk=5), says("There are 17.", to="completion"))
     async with engine_bench(tmp_path, model, tools=[orders := returning("list_orders", "17 orders")]) as bench:

@@ -1,5 +1,7 @@
 """Calls that are the whole of an answer are taken out of it, whatever its pieces; all other text is passed on."""
 
+from time import process_time
+
 import pytest
 
 from agent.answers.stray_calls import StrayCalls
@@ -53,3 +55,9 @@ def test_an_unknown_name_counts_in_the_tokens_of_a_template_only() -> None:
 def test_text_that_begins_with_no_call_is_not_held() -> None:
     stray = StrayCalls(["add"], takes_any=True)
     assert [stray.feed(piece) for piece in ("Yes", ", ", "<tool_call>")] == ["Yes", ", ", "<tool_call>"]
+
+
+def test_white_space_without_an_end_takes_no_quadratic_time() -> None:
+    calls, began = StrayCalls(("list_orders",), takes_any=True), process_time()
+    assert "".join(calls.feed(" ") for _ in range(40_000)).isspace()
+    assert process_time() - began < 1

@@ -261,21 +261,27 @@ async def _save_exchange(run: Run, answer: AnswerFinished | None, *, complete: b
     await run.flush()  # after a crash, the resumed run must finalize the same answer
     prompt = await restore_long_text(state, state.prompt)
     written = answer if _has_written(state, answer) else None
-    await run.engine.conversations.add_exchange(
-        state.owner, conversation, run.run_id, prompt, written.text if written is not None else None, tainted=tainted
-    )
     own = state.request.messages is not None  # a client that sends the whole conversation needs no memory of it
-    if not complete or own or written is None or _is_written_by_rules(state):
+    if complete and not own and written is not None and not _is_written_by_rules(state):
+        await _remember_exchange(run, conversation, prompt, written.text, tainted=tainted)
+    # Last: what is deleted once it is listed must be remembered by then.
+    if not await run.engine.conversations.add_exchange(
+        state.owner, conversation, run.run_id, prompt, written.text if written is not None else None, tainted=tainted
+    ):
+        await run.engine.memory.delete_all(state.owner, conversation_id=conversation, run_id=run.run_id)
+
+
+async def _remember_exchange(run: Run, conversation: str, prompt: str, text: str, *, tainted: bool) -> None:
+    state = run.state
+    if state.retrieval is None or not uses_memory(run):
         return
-    text = written.text
-    if state.retrieval is not None and uses_memory(run):
-        try:
-            prompt = await compute_beside_loop(len(prompt), lambda: replace_with_kinds(state, state.prompt))
-            reply = await compute_beside_loop(len(text), lambda: replace_with_kinds(state, text))
-            await run.engine.memory.save_exchange(
-                state.owner, conversation, prompt, reply, run_id=run.run_id, tainted=tainted
-            )
-        except AgentError as error:  # a failed memory does not fail the run
-            log.warning("the exchange of run %s is not remembered: %s", run.run_id, error.message)
-        except Exception:  # nor does a defect of a driver
-            log.exception("the exchange of run %s is not remembered", run.run_id)
+    try:
+        prompt = await compute_beside_loop(len(prompt), lambda: replace_with_kinds(state, state.prompt))
+        reply = await compute_beside_loop(len(text), lambda: replace_with_kinds(state, text))
+        await run.engine.memory.save_exchange(
+            state.owner, conversation, prompt, reply, run_id=run.run_id, tainted=tainted
+        )
+    except AgentError as error:  # a failed memory does not fail the run
+        log.warning("the exchange of run %s is not remembered: %s", run.run_id, error.message)
+    except Exception:  # nor does a defect of a driver
+        log.exception("the exchange of run %s is not remembered", run.run_id)

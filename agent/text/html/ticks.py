@@ -8,6 +8,8 @@ Element: TypeAlias = Any
 _ROLES = frozenset({"checkbox", "radio", "switch"})
 _STATES = {"true": True, "false": False}
 _CLASSES = {"checkbox-on": True, "checkbox-off": False}
+_PLACES = frozenset({"li", "td", "th"})
+"""Elements that place what they hold even if they are ticked themselves."""
 _DRAWN = ".//*[@aria-checked or contains(@class, 'checkbox-o')]"
 
 
@@ -19,7 +21,8 @@ def write_ticks(root: Element) -> None:
             continue
         tick = element.makeelement("input", {"type": "checkbox"} | ({"checked": "checked"} if is_ticked else {}))
         if _is_empty(element):  # a box in its line, whatever element it is
-            element.tag, element.text = "span", element.get("aria-label")
+            element.text = element.get("aria-label")
+            element.tag = element.tag if element.tag in _PLACES else "span"
         element.text, tick.tail = None, element.text
         element.insert(0, tick)
 

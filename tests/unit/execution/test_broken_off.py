@@ -25,9 +25,10 @@ def write(*texts: str) -> list[ev.EventBody]:
         ([*fail_with("ERR_RATE_LIMIT", *write("Longer")), *fail_with("ERR_MODEL_DOWN", *write("Short"))], "Longer"),
         (fail_with("ERR_MODEL_DOWN", *write("A thought, at length"), STARTED, *write("So")), "So"),
         (fail_with("ERR_GUARDRAIL_UNSAFE", *write("It is unsafe.")), ""),
+        ([*fail_with("ERR_GUARDRAIL_UNSAFE", *write("It is unsafe.")), *fail_with("ERR_MODEL_DOWN")[1:]], ""),
         ([STARTED, *write("It has not ended.")], ""),
     ],
-    ids=["retried", "longest", "void", "refused", "open"],
+    ids=["retried", "longest", "void", "refused", "refused, then down", "open"],
 )  # fmt: skip
 def test_what_readers_had_seen_is_kept(bodies: list[ev.EventBody], kept: str) -> None:
     assert find_broken_off_text(log(created(), *bodies)) == kept

@@ -3,6 +3,7 @@
 import pytest
 
 from agent.answers.figures import find_unexplained_figures
+from agent.text.numbers import find_numbers
 
 CASES = [
     ("share: 0.5", "It takes ½ of the budget.", "It takes ¾ of the budget."),
@@ -45,6 +46,8 @@ CASES = [
     ("antal 40", "Det är två tjog.", "Det är fyra tjog."),
     ("n: 400", "Quatre centaines de gens sont là.", "Huit centaines de gens sont là."),
     ("boxes 60", "That makes 5 dozen boxes.", "That makes 8 dozen boxes."),
+    ("5 dozen boxes", "There are 60 boxes.", "There are 62 boxes."),
+    ("boxes 60", "That makes 5 dozen boxes.", "That makes 5.1 dozen boxes."),
     ("zeit: 17:45", "Beginn ist um dreiviertel sechs.", "Beginn ist um drei viertel acht."),
     ("zeit: 17:15", "Beginn ist um viertel sechs.", "Beginn ist um viertel acht."),
     ("vikt: 3 hg", "Det väger 300 g.", "Det väger 450 g."),
@@ -84,3 +87,7 @@ def test_halves_that_are_no_times_are_left_alone() -> None:
         "Prices rose by five to ten %.",
     ):
         assert find_unexplained_figures(text, "nothing") == []
+
+
+def test_a_word_of_a_figure_is_no_figure_of_its_own() -> None:
+    assert [one.text for one in find_numbers("5 dozen and a dozen, 3 ½ Dutzend")] == ["5 dozen", "dozen", "3 ½ Dutzend"]

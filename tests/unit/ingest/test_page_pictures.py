@@ -42,3 +42,9 @@ def test_ticks_that_are_no_inputs_are_read(tmp_path: Path) -> None:
 
 def test_a_class_of_text_is_no_tick(tmp_path: Path) -> None:
     assert lines(read(b'<p class="checkbox-on">Rent is due.</p>', "html", tmp_path)) == ["Rent is due."]
+
+
+def test_a_cell_that_is_ticked_itself_stays_a_cell(tmp_path: Path) -> None:
+    page = b"<table><tr><th>Paid<th>Who</tr><tr><td role=checkbox aria-checked=true></td><td>Lou</tr></table>"
+    page += b"<ul><li class=checkbox-off></li><li>Bo</li></ul>"
+    assert lines(read(page, "html", tmp_path)) == ["| Paid | Who |\n| --- | --- |\n| ☒ | Lou |", "- ☐", "- Bo"]

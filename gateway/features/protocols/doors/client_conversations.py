@@ -83,10 +83,12 @@ async def delete_conversation(conversation_id: str, stepgate: Gateway, caller: C
     conversation too: the collection `chat-` with the first 20 digits of its id, unless another conversation or a room
     names it; one into which a file is being read goes after that.
     """
-    for run_id in await stepgate.client_conversations.delete(caller.owner, conversation_id):
-        with contextlib.suppress(ConflictError):  # it has ended meanwhile
-            await stepgate.service.cancel_run(run_id, owner=caller.owner, reason="its conversation was deleted")
-    await stepgate.memory.delete_all(caller.owner, conversation_id=conversation_id)
+    try:
+        for run_id in await stepgate.client_conversations.delete(caller.owner, conversation_id):
+            with contextlib.suppress(ConflictError):  # it has ended meanwhile
+                await stepgate.service.cancel_run(run_id, owner=caller.owner, reason="its conversation was deleted")
+    finally:  # a deletion that broke off is completed by a repetition, which finds no conversation
+        await stepgate.memory.delete_all(caller.owner, conversation_id=conversation_id)
     if caller.has_scope("ingest") and "documents" in stepgate.host.context.features:
         collection = await find_unshared_collection(
             caller.owner,
