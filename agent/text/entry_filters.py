@@ -38,7 +38,7 @@ _DAY_CHARS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class EntryField:
-    """A field that tells entries apart, with its different values in the order of the list."""
+    """A field in which entries differ, with its different values in the order of the list."""
 
     name: str
     kind: FieldKind
