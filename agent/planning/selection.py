@@ -248,7 +248,10 @@ def _leave_out_unstated(
 
 
 def _find_end(condition: Condition, field: EntryField) -> str:
-    """The order in which the entry that a condition means comes first; "" if it means none of both ends."""
+    """The order in which the entry that a condition means comes first; "" if it means none of both ends. Where entries
+    are without a value, it may mean these: "not back yet" is written as the first day of a return."""
+    if field.has_gaps:
+        return ""
     ordered = _sort_values(field)
     if str(condition.value) == str(ordered[0]) and condition.operator in ("=", "<", "<="):
         return ASCENDING

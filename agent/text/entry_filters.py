@@ -43,6 +43,8 @@ class EntryField:
     name: str
     kind: FieldKind
     values: tuple[Scalar, ...]
+    has_gaps: bool = False
+    """Whether entries are without a value of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ def _read_field(name: str, given: Sequence[Scalar], count: int) -> EntryField | 
     different = tuple({(type(value), value): value for value in given}.values())
     if len(different) == 1 and len(given) == count:
         return None
-    return EntryField(name, _find_kind(different), different)
+    return EntryField(name, _find_kind(different), different, len(given) < count)
 
 
 def _find_kind(values: Sequence[Scalar]) -> FieldKind:

@@ -198,11 +198,12 @@ def build_entries(name: str, values: Sequence[JsonValue]) -> list[JsonObject]:
             where(sort="at", order="largest first", take=1),
             ["0"],
         ),
+        ("back", [None, "2026-11-20", "2026-11-02", None], "not back?", where(("back", "=", "2026-11-02")), ["all"]),
         ("code", ["A-20", "A-21", "A-22", "A-23"], "is A-22 paid?", where(("code", "=", "A-22"), PAID), ["2"]),
         ("mail", ["a@x.de", "b@x.de", "c@x.de", "d@x.de"], "a@x.de paid?", where(("mail", "=", "a@x.de"), PAID), ["0"]),
     ],
     ids=["huge numbers", "a number as text", "a flag as text", "a flag left out", "a field and itself", "time zones",
-         "a code", "an address"],
+         "no value", "a code", "an address"],
 )  # fmt: skip
 async def test_values_are_compared_as_they_are_meant(
     name: str, values: list[JsonValue], question: str, reply: JsonObject, numbers: list[str]
