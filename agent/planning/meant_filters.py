@@ -86,7 +86,7 @@ class MeantFilter:
         "is Ann's order paid?" the order of Ann stays, which is not paid."""
         chosen = self._take_ends(chosen)
         stated = tuple(self._list_stated(chosen))
-        chosen = replace(chosen, conditions=stated)
+        chosen = replace(chosen, conditions=stated, take=self._count_taken(chosen, stated))
         places, missed = apply_filter(entries, chosen), tuple[Condition, ...]()
         if not places:
             places, kept_conditions = self._find_nearest(chosen, entries)
@@ -103,6 +103,12 @@ class MeantFilter:
         if missed:
             heading = f"no entry with {name_conditions((*chosen.conditions, *missed))}; {heading}"
         return MeantEntries(places, heading)
+
+    def _count_taken(self, chosen: EntryFilter, stated: Sequence[Condition]) -> int:
+        """How many entries are taken: of those that meet conditions all in their order, unless the request states a
+        number. A small model adds an order and the first entry where it asks for several."""
+        is_stated = any(float(number) == chosen.take for number in self._numbers)
+        return chosen.take if is_stated or not stated else 0
 
     def _find_nearest(self, chosen: EntryFilter, entries: Sequence[Entry]) -> tuple[list[int], tuple[Condition, ...]]:
         """The fewest entries that meet all conditions but one, or but two."""
@@ -220,8 +226,9 @@ class MeantFilter:
 
 
 def _find_end(condition: Condition, field: EntryField) -> str:
-    """The order in which the entry that a condition means comes first; "" if it means none of both ends."""
-    if field.kind not in ORDERED or condition.other or condition.operator in (EMPTY, GIVEN, CONTAINS):
+    """The order in which the entry that a condition means comes first; "" if it means none of both ends. Where entries
+    are without a value, it may mean these: "not back yet" is written as the first day of a return."""
+    if field.kind not in ORDERED or field.has_gaps or condition.other or condition.operator in (EMPTY, GIVEN, CONTAINS):
         return ""
     ordered = field.sort_values()
     if str(condition.value) == str(ordered[0]) and condition.operator in ("=", "<", "<="):

@@ -58,7 +58,7 @@ AskModel = Callable[[tuple[JsonObject, ...], ResponseSchema], Awaitable[ModelRep
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The entries that a request is about, and in words what tells them from the others."""
+    """The entries that a request is about, and in words what they have in common."""
 
     entries: tuple[JsonObject, ...]
     heading: str

@@ -45,7 +45,7 @@ _TIME: Final = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d)?")
 
 @dataclass(frozen=True, slots=True)
 class EntryField:
-    """A field that tells entries apart, with its different values in the order of the list."""
+    """A field in which entries differ, with its different values in the order of the list."""
 
     name: str
     kind: FieldKind

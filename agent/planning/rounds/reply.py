@@ -18,6 +18,7 @@ from agent.planning.reply import (
     PlanReply,
     Reply,
     get_written,
+    has_marker,
     read_reply,
     refuse_words_beside_call,
 )
@@ -51,7 +52,7 @@ def read_decision(reply: ModelReply, tools: Mapping[str, JsonObject] = MappingPr
     if decided is not None:
         return _read_next(decided, tools)
     meant = read_reply(text, reply.finish_reason)
-    if isinstance(meant, Answer):
+    if isinstance(meant, Answer) and not has_marker(text):
         refuse_words_beside_call(text, tools)
     return meant
 

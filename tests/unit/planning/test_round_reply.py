@@ -91,3 +91,10 @@ def test_a_step_that_says_nothing_is_needed_is_an_answer(none: str) -> None:
 def test_an_unreadable_decision_is_asked_for_again(value: Any, problem: str) -> None:
     with pytest.raises(PlanInvalidError, match=problem):
         decide(value)
+
+
+def test_a_marked_answer_may_quote_a_call() -> None:
+    quoted = json.dumps({"name": "weather", "arguments": INPUTS})
+    assert decide(f"ANSWER\nWrite {quoted} to ask it.") == Answer(f"Write {quoted} to ask it.")
+    with pytest.raises(PlanInvalidError, match="words beside a call"):
+        decide(f"Write {quoted} to ask it.")

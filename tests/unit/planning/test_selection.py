@@ -226,6 +226,13 @@ async def test_of_conditions_that_nothing_meets_those_of_one_thing_stay() -> Non
     assert list_numbers(selection) == ["R-4"]
 
 
+async def test_of_entries_that_meet_conditions_none_is_left_out_by_an_order() -> None:
+    first = where(("state", "=", "open"), sort="due", order="smallest first", take=1)
+    assert list_numbers(await select("which open ones are there?", first)) == ["R-2", "R-3"]
+    two = where(("total", ">", 20), sort="total", order="largest first", take=2)
+    assert list_numbers(await select("the two largest over 20", two)) == ["R-2", "R-4"]
+
+
 async def test_times_have_an_order() -> None:
     lessons: list[JsonObject] = [{"no": str(hour), "at": f"{hour:02}:15", "room": hour % 3} for hour in (9, 14, 8, 11)]
     first = where(sort="at", order="smallest first", take=1)
@@ -260,11 +267,12 @@ def build_entries(name: str, values: Sequence[JsonValue]) -> list[JsonObject]:
             where(sort="at", order="largest first", take=1),
             ["0"],
         ),
+        ("back", [None, "2026-11-20", "2026-11-02", None], "not back?", where(("back", "=", "2026-11-02")), ["all"]),
         ("code", ["A-20", "A-21", "A-22", "A-23"], "is A-22 paid?", where(("code", "=", "A-22"), PAID), ["2"]),
         ("mail", ["a@x.de", "b@x.de", "c@x.de", "d@x.de"], "a@x.de paid?", where(("mail", "=", "a@x.de"), PAID), ["0"]),
     ],
     ids=["huge numbers", "a number as text", "a flag as text", "a flag left out", "a field and itself", "time zones",
-         "a code", "an address"],
+         "no value", "a code", "an address"],
 )  # fmt: skip
 async def test_values_are_compared_as_they_are_meant(
     name: str, values: list[JsonValue], question: str, reply: JsonObject, numbers: list[str]

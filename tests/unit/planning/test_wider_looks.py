@@ -9,6 +9,7 @@ from agent.core.models import JsonObject
 from agent.planning.request import PlanningRequest, RoundCall
 from agent.planning.rounds.wider_looks import (
     leave_out_made_up_codes,
+    leave_out_unstated,
     list_single_words,
     list_wider_calls,
     name_stated_choices,
@@ -50,6 +51,13 @@ def look(text: str, *, failed: bool = False, tool: str = "search_mails", **args:
 def test_optional_addresses_and_codes_that_nobody_gave_are_left_out(inputs: JsonObject, left: JsonObject) -> None:
     request = ask("What does ann@lund.example write about the rent?")
     assert leave_out_made_up_codes(SEARCH, inputs, request) == left
+
+
+def test_the_number_of_the_next_page_is_not_left_out() -> None:
+    first = look('{"mails": [{"no": 7}], "has_more": true}', query="rent")
+    following: JsonObject = {"query": "rent", "limit": 2}
+    assert leave_out_unstated(SEARCH, following, ask("List all mails about the rent")) == {"query": "rent"}
+    assert leave_out_unstated(SEARCH, following, ask("List all mails about the rent", first)) == following
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"mails": [], "total": 0}', "null", '{"mails": [{}]}'])
