@@ -14,9 +14,8 @@ from agent.answers.composed_answers import compose_failures, compose_results
 from agent.answers.held_writer import HeldWriter
 from agent.answers.loops import end_loops
 from agent.answers.schema_form import SchemaForm
-from agent.answers.stray_calls import StrayCalls
 from agent.answers.structured_answer import read_json_answer, wants_json
-from agent.answers.unwrapping import MarkdownFence, TextFilter, read_answer
+from agent.answers.unwrapping import MarkdownFence, StrayCalls, TextFilter, read_answer
 from agent.core.errors import ModelContextError, ModelError, ModelOutputError
 from agent.core.events import AnswerStarted, FinishReason, Purpose, StepOutput
 from agent.core.models import JsonObject, PlanStep, Tier
@@ -34,7 +33,6 @@ from agent.run_context.conversation import (
     take_newest_messages,
 )
 from agent.run_context.evidence_answers import EvidenceWriter
-from agent.run_context.list_selections import select_in_lists
 from agent.run_context.model_calls import MeteredModels, ModelCall
 from agent.run_context.outputs import (
     list_pictures,
@@ -171,7 +169,10 @@ class CompletionWriter:
 
     async def _answer_in_context(self, results: Results, feedback: str | None) -> ModelReply:
         """The answer, with as much of the conversation as the model's context holds, rather than with examples."""
-        await select_in_lists(self._run, results.outcomes)
+        if self._run.profile.decides == "rounds":
+            from agent.answers.list_selections import select_in_lists  # noqa: PLC0415 - only small models need it
+
+            await select_in_lists(self._run, results.outcomes)
         prompt = CompletionPrompt(self._run, results, is_structured=self._is_structured)
         if not self._has_room_for_examples():
             prompt.leave_out_examples()

@@ -1,16 +1,19 @@
-"""Takes off the code fence around a whole Markdown answer, also from a stream.
+"""Takes off the code fence around a whole Markdown answer, and calls that stand in place of one, also from a stream.
 
-With it, clients show the source of headings and tables. Fences within the answer stay. What a chat template puts around
-an answer: `agent/llm/thoughts.py`.
+With the fence, clients show the source of headings and tables. Fences within the answer stay. Calls are never executed
+from here. What a chat template puts around an answer: `agent/llm/thoughts.py`.
 """
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+import re
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import aclosing
 from functools import reduce
 from typing import Literal, Protocol
 
 from agent.answers.held_writer import HeldWriter
 from agent.core.models import JsonObject
+from agent.llm.call_forms import begins_with_call, list_called_names
+from agent.llm.call_objects import match_tool_name
 from agent.llm.port import ModelChunk, ModelReply
 from agent.llm.streamed_reply import StreamedReply
 from agent.run_context.answer_stream import DeltaWriter
@@ -18,6 +21,13 @@ from agent.run_context.outputs import format_missing_pictures
 
 _FENCE = "```"
 _MARKDOWN = ("markdown", "md")
+_DECIDED_CHARS = 64
+"""From here on, a text that does not begin with a call is passed on."""
+_FIRST_CHARS = "<[>{`"
+"""What calls begin with."""
+_TEMPLATE = ("<", "[TOOL_CALLS]")
+_FENCE_LINE = re.compile(r"```[ \t]*+([\w-]*+)[ \t]*+\n\s*+(.?)")
+_CALL_LANGUAGES = ("", "json", "json5", "tool_call", "tool_calls", "tool_code", "xml")
 _State = Literal["start", "inside", "nested", "outside"]
 
 
@@ -116,6 +126,54 @@ def remove_markdown_fence(text: str) -> str:
     """A whole answer without the fence around it."""
     fence = MarkdownFence()
     return fence.feed(text) + fence.end()
+
+
+class StrayCalls:
+    """Passes an answer on, unless it begins with a call: then it is held to its end. One that is nothing but calls is
+    an empty reply, as one of native calls is; a model that is trained on tools may write it.
+
+    `tools` are the names of those that count; with `takes_any`, calls in the tokens of a template count whatever they
+    name.
+    """
+
+    def __init__(self, tools: Collection[str], *, takes_any: bool) -> None:
+        self._tools = tools
+        self._takes_any = takes_any
+        self._held: list[str] = []
+        self._is_call: bool | None = None
+        """None while nobody can say."""
+
+    def feed(self, piece: str) -> str:
+        """The part of the answer up to this piece that can be shown and was not returned before."""
+        if self._is_call is False or not (self._held or piece.strip()):  # white space ahead decides nothing
+            return piece
+        self._held.append(piece)
+        if self._is_call is None:
+            self._is_call = self._begins_with_call()
+        return self._release() if self._is_call is False else ""
+
+    def end(self) -> str:
+        """The rest; "" for calls."""
+        text = "".join(self._held).lstrip()
+        names = list_called_names(text) if self._is_call is not False else []
+        is_template = self._takes_any and text.startswith(_TEMPLATE)
+        if any(is_template or match_tool_name(name, self._tools) is not None for name in names):
+            self._held.clear()
+        return self._release()
+
+    def _begins_with_call(self) -> bool | None:
+        text = "".join(self._held).lstrip()
+        if (text[:1] in _FIRST_CHARS or "[" in text) and begins_with_call(text):
+            return True
+        fence = _FENCE_LINE.match(text)
+        if fence is not None and (fence[1] not in _CALL_LANGUAGES or fence[2] not in ("", *_FIRST_CHARS)):
+            return False
+        return None if text[:1] in _FIRST_CHARS and len(text) < _DECIDED_CHARS else False
+
+    def _release(self) -> str:
+        released = "".join(self._held)
+        self._held.clear()
+        return released
 
 
 async def read_answer(

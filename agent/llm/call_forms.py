@@ -29,6 +29,8 @@ from agent.llm.thoughts import MARK, split_text
 
 MAX_CHARS = 200_000
 MAX_CALLS = 100
+OPENING_CHARS = 400
+"""Characters in which a call shows that it is one."""
 
 _FENCE = r"```(?:json5?|tool_calls?|tool_code|xml)?[ \t]*(?=\n|\Z|[\[{<`])"
 _TEMPLATE = (
@@ -43,15 +45,15 @@ _TOKENS = re.compile(rf"{_FENCE}|Action:|{_TEMPLATE}")
 read for what it is, because models mix the forms."""
 _GAP = re.compile(r"[\s;,]*")
 _PYTHON = re.compile(r"\[?\s*[A-Za-z_][\w.]*\(")
-_OBJECT = r"\[?\s*\{\s*[\"'](?:name|tool\w*|function\w*|action\w*|type|id)[\"']"
+_OBJECT = r"(?:\[\s{0,40})?\{\s{0,40}[\"'](?:name|tool\w*|function\w*|action\w*|type|id)[\"']"
 """The beginning of a call in JSON."""
 _START = re.compile(rf"{MARKUP.pattern}|{_TOKENS.pattern}|{_OBJECT}")
 """What a call may begin with in the middle of a text. Python's form is none: sentences about a tool hold it too."""
-CALL_OPENING = re.compile(rf"\s*(?:{MARKUP.pattern}|{_TEMPLATE}|(?:{_FENCE}\s*)?{_OBJECT})")
+_OPENING = re.compile(rf"(?:{MARKUP.pattern}|{_TEMPLATE}|(?:{_FENCE}\s{{0,40}})?{_OBJECT})")
 """What a text begins with that may be nothing but calls, those in Python's form left out."""
 _REACT = re.compile(r"Action:[ \t]*(?P<name>[\w.\-/]{1,128})[ \t]*\n[ \t]*Action Input:")
 """A call in the form of ReAct prompts. It is asked about, not made: texts about agents are full of them."""
-MAX_SEARCHED_CHARS, MAX_STARTS = 20_000, 20
+MAX_SEARCHED_CHARS, MAX_STARTS = 4_000, 20
 """How much of a text is searched for a call among words, and at how many places."""
 _EXCERPT = 60
 
@@ -85,6 +87,11 @@ def read_calls(text: str, tool_calls: Sequence[ModelToolCall], tools: Mapping[st
         return CallReading(tuple(_check_call(call, tools) for call in raw))
     except MalformedCallError as error:
         return CallReading(reason=str(error))
+
+
+def begins_with_call(text: str) -> bool:
+    """Whether a text, without white space ahead, begins with what may be a call, those in Python's form left out."""
+    return _OPENING.match(text[:OPENING_CHARS]) is not None
 
 
 def list_called_names(text: str) -> list[str]:

@@ -13,12 +13,12 @@ from agent.llm.port import ONE_CALL, ModelChunk, ModelReply, ModelRequest, Model
 from agent.llm.replies import join_fields, make_ids_distinct, read_arguments, read_extra_fields
 from agent.llm.surrogates import join_surrogates
 from agent.llm.thoughts import (
+    BARE_BEGIN,
     MAY_BEGIN,
     Piece,
     ThoughtSplitter,
     is_never_asked,
     join_pieces,
-    may_begin,
     split_text,
 )
 
@@ -114,7 +114,7 @@ class ReplySplitter:
         if self._thoughts is None:
             if not text:
                 return chunk
-            if MAY_BEGIN.search(text) is None and (self._passed or not (text.isspace() or may_begin(text))):
+            if MAY_BEGIN.search(text) is None and (self._passed or not (text.isspace() or BARE_BEGIN.match(text))):
                 self._passed.append(text)
                 return chunk
             self._thoughts = ThoughtSplitter(before="".join(self._passed), is_asked=self._is_asked)
@@ -167,7 +167,7 @@ class ThoughtMemory:
         is_cut = not read_end(reply.finish_reason).is_whole
         # Only a reply that is cut may be all of a thought that the prompt began.
         opened = self._opened.get(request.model, "") if is_cut and not _has_form(request) else ""
-        if not opened and not may_begin(reply.text):
+        if not opened and MAY_BEGIN.search(reply.text) is None and BARE_BEGIN.match(reply.text) is None:
             self._remember(request, "")
             return reply
         split = split_text(reply.text, is_cut=is_cut, opened=opened, is_asked=self._build_is_asked(request))

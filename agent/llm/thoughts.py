@@ -38,7 +38,8 @@ _CHANNEL = re.compile(
 _CHANNEL_MARK, _CHANNEL_CHARS = "<|channel|>", 160
 _BARE, _BARE_END = "analysis", "assistantfinal"
 _BARE_THOUGHT = re.compile(rf"{_BARE}(?=[A-Z])")
-"""The same where the server has left the tokens out: `analysisThey greet.assistantfinalHello!`."""
+BARE_BEGIN = re.compile(r"\s*+(?:" + "|".join(f"{_BARE[:end]}\\Z" for end in range(1, len(_BARE))) + f"|{_BARE})")
+"""The same where the server has left the tokens out: `analysisThey greet.assistantfinalHello!`. And its beginning."""
 _SPACE = re.compile(r"\s*")
 _HEADS = (
     "<|start|>assistant", "<|im_start|>assistant", "<|assistant|>", "<start_of_turn>model", "<|begin_of_text|>",
@@ -343,7 +344,7 @@ def split_text(
 ) -> WholeReply:
     """Splits a whole reply. The time is linear in its length. `is_cut` as in `ThoughtSplitter.end`, the others as in
     the splitter."""
-    if not opened and not may_begin(text):
+    if not opened and MAY_BEGIN.search(text) is None and BARE_BEGIN.match(text) is None:
         return WholeReply("", text)
     splitter = ThoughtSplitter(opened, is_asked=is_asked)
     first = splitter.feed(text)
@@ -352,12 +353,6 @@ def split_text(
     before = "" if last.restarts else first.text
     thought, own_tags = first.thought + last.thought, frozenset(splitter.own_tags)
     return WholeReply(thought, before + last.text, is_open, splitter.opened, splitter.rest, own_tags)
-
-
-def may_begin(text: str) -> bool:
-    """Whether the beginning of a reply may hold a thought or a token of the table."""
-    start = text.lstrip()
-    return MAY_BEGIN.search(text) is not None or bool(start and (_BARE.startswith(start) or start.startswith(_BARE)))
 
 
 def join_pieces(first: Piece, last: Piece) -> Piece:

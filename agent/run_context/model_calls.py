@@ -25,7 +25,6 @@ from agent.run_context.token_estimates import (
     estimate_unread_tokens,
 )
 from agent.storage.prompt_log import PromptLog
-from agent.text.repetition import LoopWatch
 
 log = logging.getLogger(__name__)
 
@@ -136,7 +135,7 @@ class MeteredModels:
         request = await self._redact(request)
         started = monotonic()
         thoughts = self._run.engine.models.thoughts
-        splitter, loops = thoughts.begin(request), LoopWatch()
+        splitter = thoughts.begin(request)
         async with self._reserve_budget(request) as meter:
             try:
                 raws = self._run.engine.models.require().stream(request)
@@ -145,11 +144,8 @@ class MeteredModels:
                     chunk = splitter.split(raw)
                     streamed.add_chunk(chunk)
                     yield chunk
-                    has_loop = loops.add(chunk.text)
-                    if has_loop:
-                        yield ModelChunk(finish_reason="length")
-                    if has_loop or splitter.is_beyond_end:  # of made-up turns, or repetitions, nobody reads more
-                        streamed.finish_reason = "length" if has_loop else "stop"
+                    if splitter.is_beyond_end:  # the model makes up further turns, which nobody reads
+                        streamed.finish_reason = "stop"
                         if isinstance(raws, AsyncGenerator):
                             await raws.aclose()
                         break

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any, Final, Literal, cast
 
-from agent.core.models import JsonObject
+from pydantic import JsonValue
+
 from agent.text.terms import fold
 
 FieldKind = Literal["flag", "number", "date", "time", "word", "tags", "text"]
@@ -86,7 +87,7 @@ class EntryFilter:
     take: int = 0
 
 
-def flatten_entry(entry: JsonObject) -> dict[str, Scalar | tuple[str, ...] | None]:
+def flatten_entry(entry: Mapping[str, JsonValue]) -> dict[str, Scalar | tuple[str, ...] | None]:
     """The fields of an entry, those of nested objects by their path. Lists of objects, and what has no name, but a text
     of more than `MAX_NAME_CHARS`, are left out."""
     flat: dict[str, Scalar | tuple[str, ...] | None] = {}

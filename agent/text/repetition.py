@@ -6,8 +6,6 @@ LEAST_CHARS, LEAST_CHARS_OF_SENTENCES = 2_000, 1_000
 """Characters of all of these. A short refrain, a row of dashes or a table of zeros is not a loop."""
 SENTENCE_CHARS = 60
 LONGEST_UNIT = 400
-_WATCHED_CHARS, _LOOK_CHARS = 5_000, 1_000
-"""Characters of a loop that ends any reply, and those between two looks for it."""
 
 
 def find_loop(text: str) -> int:
@@ -28,25 +26,6 @@ def find_loop(text: str) -> int:
             return len(text) - len(tail) + start + unit
         at = tail.rfind(last, 0, at + len(last) - 1)
     return -1
-
-
-class LoopWatch:
-    """Looks for a loop in a text that comes in pieces, long enough that nobody asked for it: 5,000 characters."""
-
-    def __init__(self) -> None:
-        self._pieces: list[str] = []
-        self._unread = 0
-
-    def add(self, piece: str) -> bool:
-        """Adds a piece. Whether the text only repeats itself by now; it looks once in 1,000 characters."""
-        self._pieces.append(piece)
-        self._unread += len(piece)
-        if self._unread < _LOOK_CHARS:
-            return False
-        tail = "".join(self._pieces)[-LONGEST_UNIT * LEAST_TIMES :]
-        self._pieces, self._unread = [tail], 0
-        start = find_loop(tail) if len(tail) >= _WATCHED_CHARS else -1
-        return start >= 0 and len(tail) - start >= _WATCHED_CHARS
 
 
 def _count_least_chars(unit: str) -> int:

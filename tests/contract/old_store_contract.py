@@ -18,7 +18,7 @@ from gateway.features.documents.parts import get_documents
 from gateway.features.protocols.parts import get_tasks
 from tests.support.old_store import read_expected
 
-ADDED_SINCE = {"client_tools.called", "input.requested", "intent.classified"}
+ADDED_SINCE = {"client_tools.called", "entries.selected", "input.requested", "intent.classified"}
 """Types of events that the version which wrote the stores did not have."""
 
 

@@ -30,6 +30,8 @@ MAX_RATIO = 9
 HEAD, PLACE, OWN = "reads a few characters", "is compared with one place", "reads a file of the operator"
 BOUNDED: dict[str, str] = {
     "agent.answers.names:_BEHIND_ROLE": HEAD,
+    "agent.llm.call_forms:_START": "reads at most MAX_SEARCHED_CHARS characters",
+    "agent.llm.call_forms:_OPENING": "reads at most OPENING_CHARS characters",
     "agent.llm.call_markup:MARKUP": PLACE,
     "agent.llm.call_markup:_PARAMETER": PLACE,
     "agent.llm.call_markup:_FUNCTION_END": PLACE,

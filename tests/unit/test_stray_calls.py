@@ -4,7 +4,7 @@ from time import process_time
 
 import pytest
 
-from agent.answers.stray_calls import StrayCalls
+from agent.answers.unwrapping import StrayCalls
 
 CALL = '{"name": "add", "arguments": {"a": 1}}'
 CALLS = [

@@ -42,7 +42,6 @@ from agent.planning.rules import RulePlanner, plan_by_rules
 from agent.policy.approval import get_plan_feedback
 from agent.policy.guardrails.message_labels import split_attachments
 from agent.policy.guardrails.run_links import split_messages
-from agent.run_context.list_selections import select_in_lists
 from agent.run_context.outputs import list_results, reads_history
 from agent.run_context.run import Run
 from agent.run_context.run_hooks import PlanInquiry
@@ -62,6 +61,8 @@ async def plan(run: Run) -> None:
         planned = await find_first_plan(run, inquiry)
     else:
         if run.decides_in_rounds:
+            from agent.answers.list_selections import select_in_lists  # noqa: PLC0415 - only small models need it
+
             await select_in_lists(run, await list_results(run))
         planned = await _make_next_plan(run, await build_planning_request(run, reason))
     if planned.recorded:

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from agent.text.repetition import LoopWatch, find_loop
+from agent.text.repetition import find_loop
 
 SENTENCE = "The sum is (19 * 430) + (7 * 451) + (4 * 32) and so on. "
 
@@ -49,11 +49,3 @@ def test_whole_sentences_need_fewer_repetitions(times: int, *, is_loop: bool) ->
     )
     unit += "small problem, and nobody knows what it is. "
     assert (find_loop("A joke: " + unit * times) >= 0) is is_loop
-
-
-@pytest.mark.parametrize(("text", "is_loop"), [("Let me look again. " * 400, True), ("Row\n" * 900, False)])
-@pytest.mark.parametrize("size", [7, 500, 20_000])
-def test_a_long_loop_is_seen_while_it_comes(text: str, size: int, *, is_loop: bool) -> None:
-    watch, written = LoopWatch(), f"It is so:\n{text}"
-    pieces = [written[at : at + size] for at in range(0, len(written), size)]
-    assert any(list(map(watch.add, pieces))) == is_loop
