@@ -1,4 +1,4 @@
-"""Takes off the code fence around a whole Markdown answer, and calls that stand in place of one, also from a stream.
+"""Takes off the code fence around a whole Markdown answer, and calls that are written in its place, also from a stream.
 
 With the fence, clients show the source of headings and tables. Fences within the answer stay. Calls are never executed
 from here. What a chat template puts around an answer: `agent/llm/thoughts.py`.

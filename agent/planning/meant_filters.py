@@ -48,7 +48,7 @@ class Question:
 
 
 class MeantEntries(NamedTuple):
-    """The places of the entries that a request is about, and in words what tells them from the others."""
+    """The places of the entries that a request is about, and in words what they have in common."""
 
     places: list[int]
     heading: str
@@ -162,7 +162,7 @@ class MeantFilter:
 
     def _read_value(self, condition: Condition, take: int) -> Condition:
         """The condition with the only figure that the request states in place of another field: "over 100 km" is no
-        comparison of two fields. The number of entries that are taken is no such figure."""
+        comparison of two fields. The number of entries that are taken does not count."""
         numbers = [float(number) for number in self._numbers if float(number) != take]
         if not condition.other or self._fields[condition.field].kind != "number" or len(numbers) != 1:
             return condition
@@ -170,7 +170,7 @@ class MeantFilter:
 
     @cached_property
     def _numbers(self) -> list[str]:
-        """The figures of the request that are no days."""
+        """The figures of the request, without its days."""
         text = self._question.text
         for date in reversed(find_dates(text)):
             text = f"{text[: date.start]} {text[date.end :]}"
@@ -185,7 +185,7 @@ class MeantFilter:
         return [one for mention in find_dates(self._question.text) for one in mention.readings]
 
     def _is_stated(self, condition: Condition) -> bool:
-        """Whether the request states the value of a condition; true of what is no value."""
+        """Whether the request states the value of a condition; true of conditions without one."""
         kind, value = self._fields[condition.field].kind, condition.value
         if condition.other or condition.operator in (EMPTY, GIVEN) or kind == "flag":
             return True

@@ -54,7 +54,7 @@ class EntryField:
     has_gaps: bool = False
     """Whether entries have no value in it."""
     is_name: bool = False
-    """Whether it tells most entries apart, as a name does."""
+    """Whether most entries differ in it, as in a name."""
 
     def sort_values(self) -> list[Scalar]:
         """The values of a field that has an order, the least one first."""

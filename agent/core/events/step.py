@@ -35,7 +35,7 @@ class EntriesSelected(EventBody):
 
     type = "entries.selected"
     text: str = ""
-    heading: str = Field(default="", description="what tells these entries from the others")
+    heading: str = Field(default="", description="what these entries have in common")
 
 
 class StepOutput(FrozenModel):
