@@ -86,7 +86,7 @@ class MeantFilter:
         "is Ann's order paid?" the order of Ann stays, which is not paid."""
         chosen = self._take_ends(chosen)
         stated = tuple(self._list_stated(chosen))
-        chosen = replace(chosen, conditions=stated, take=self._count_taken(chosen, stated))
+        chosen = replace(chosen, conditions=stated, take=self._count_taken(chosen))
         places, missed = apply_filter(entries, chosen), tuple[Condition, ...]()
         if not places:
             places, kept_conditions = self._find_nearest(chosen, entries)
@@ -104,11 +104,11 @@ class MeantFilter:
             heading = f"no entry with {name_conditions((*chosen.conditions, *missed))}; {heading}"
         return MeantEntries(places, heading)
 
-    def _count_taken(self, chosen: EntryFilter, stated: Sequence[Condition]) -> int:
-        """How many entries are taken: of those that meet conditions all in their order, unless the request states a
-        number. A small model adds an order and the first entry where it asks for several."""
+    def _count_taken(self, chosen: EntryFilter) -> int:
+        """How many entries are taken: beside conditions all in their order, unless the request states a number. A small
+        model adds an order and the first entry where it asks for several."""
         is_stated = any(float(number) == chosen.take for number in self._numbers)
-        return chosen.take if is_stated or not stated else 0
+        return chosen.take if is_stated or not chosen.conditions else 0
 
     def _find_nearest(self, chosen: EntryFilter, entries: Sequence[Entry]) -> tuple[list[int], tuple[Condition, ...]]:
         """The fewest entries that meet all conditions but one, or but two."""

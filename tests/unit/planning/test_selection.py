@@ -229,6 +229,8 @@ async def test_of_conditions_that_nothing_meets_those_of_one_thing_stay() -> Non
 async def test_of_entries_that_meet_conditions_none_is_left_out_by_an_order() -> None:
     first = where(("state", "=", "open"), sort="due", order="smallest first", take=1)
     assert list_numbers(await select("which open ones are there?", first)) == ["R-2", "R-3"]
+    made_up = where(("due", "<", "2026-11-27"), sort="due", order="largest first", take=1)
+    assert len(list_numbers(await select("which came after all others?", made_up))) == len(ORDERS)
     two = where(("total", ">", 20), sort="total", order="largest first", take=2)
     assert list_numbers(await select("the two largest over 20", two)) == ["R-2", "R-4"]
 
