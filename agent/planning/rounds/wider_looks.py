@@ -109,9 +109,9 @@ def leave_out_made_up_codes(spec: ToolSpec, args: JsonObject, request: PlanningR
 
 def leave_out_unstated(spec: ToolSpec, args: JsonObject, request: PlanningRequest) -> JsonObject:
     """The inputs of a look at a server without optional values that stand nowhere, also within objects: a small model
-    fills in a kind, a place and a number wherever a tool takes one, and finds nothing or something else. A longer list
-    does no harm: of it the model reads what the request asks about. What makes a call differ from an earlier one
-    stays, such as the number of the next page."""
+    fills in a kind, a place and a number wherever a tool takes one, and finds nothing or something else. Lists become
+    longer, and the model reads what the request asks about of them; a value that is right in other words ("Munich" for
+    "München") is lost. What makes a call differ from an earlier one stays, such as the number of the next page."""
     left = _leave_out_unstated(spec, args, KnownWords([*list_known_texts(request), request.ground]), request)
     return args if (spec.name, left) in request.made_calls else left
 
